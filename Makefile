@@ -1,0 +1,34 @@
+# `make demo` and `make test` do all set-up themselves; a second run finds it done.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/.core
+	$(BIN)/entourage demo --out runs/demo --overwrite
+
+test: .venv/.dev lint
+	$(BIN)/pytest
+
+lint: .venv/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+bench: .venv/.core
+	$(BIN)/python benchmarks/refine_real.py
+
+clean:
+	rm -rf .venv runs build
+
+.venv/.python:
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/.core: .venv/.python pyproject.toml constraints.txt
+	$(INSTALL) .
+	touch $@
+
+.venv/.dev: .venv/.core
+	$(INSTALL) '.[dev]'
+	touch $@

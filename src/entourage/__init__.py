@@ -1,0 +1,42 @@
+"""Entourage: better retrieval by letting every embedding look at its neighbours."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+# Where each public name lives. Modules load on first use: torch takes seconds, and `import entourage` must not.
+_HOMES = {
+    "Attention": "values",
+    "ContextRefiner": "systems.context_refiner",
+    "Embeddings": "values",
+    "EntourageError": "errors",
+    "Neighbors": "values",
+    "Scores": "evaluation",
+    "Trajectory": "values",
+    "evaluate": "evaluation",
+    "search": "neighbors",
+}
+
+__all__ = sorted([*_HOMES, "__version__"])
+
+if TYPE_CHECKING:
+    from entourage.errors import EntourageError as EntourageError
+    from entourage.evaluation import Scores as Scores
+    from entourage.evaluation import evaluate as evaluate
+    from entourage.neighbors import search as search
+    from entourage.systems.context_refiner import ContextRefiner as ContextRefiner
+    from entourage.values import Attention as Attention
+    from entourage.values import Embeddings as Embeddings
+    from entourage.values import Neighbors as Neighbors
+    from entourage.values import Trajectory as Trajectory
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'entourage' has no attribute {name!r}")
+    return getattr(import_module(f"entourage.{_HOMES[name]}"), name)
+
+
+def __dir__():
+    return __all__

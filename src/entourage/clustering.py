@@ -1,0 +1,13 @@
+"""Clusters of embeddings."""
+
+import numpy as np
+
+__all__ = ["kmeans"]
+
+
+def kmeans(vectors, n_clusters: int, seed: int = 0) -> np.ndarray:
+    """Cluster of each vector, (N,): Lloyd's k-means, one k-means++ start, at most 100 iterations."""
+    from sklearn.cluster import KMeans
+
+    model = KMeans(n_clusters, init="k-means++", n_init=1, max_iter=100, random_state=seed)
+    return model.fit_predict(np.asarray(vectors, np.float32))

@@ -1,0 +1,44 @@
+"""What can go wrong, as a tree. Every message gives the value seen, the value wanted and the fix.
+
+    EntourageError
+    ├── InputError (ValueError)      vectors, labels, ids or settings that cannot be used
+    ├── FileError (OSError)          a file that is missing, unreadable, truncated or in the way
+    ├── ModelError (ValueError)      a model folder that is damaged, or does not fit these vectors
+    ├── NotFittedError (ValueError)  an estimator used before fit
+    └── MissingExtra (ImportError)   an optional part that is not installed; names the pip line
+
+The command line turns each into one sentence on standard error and exit code 2.
+"""
+
+__all__ = ["EntourageError", "FileError", "InputError", "MissingExtra", "ModelError", "NotFittedError"]
+
+
+class EntourageError(Exception):
+    """Root of all errors Entourage raises on purpose."""
+
+
+class InputError(EntourageError, ValueError):
+    """Vectors, labels, ids or settings that cannot be used."""
+
+
+class FileError(EntourageError, OSError):
+    """A file that is missing, unreadable, truncated or in the way."""
+
+
+class ModelError(EntourageError, ValueError):
+    """A model folder that is damaged, or does not fit the vectors."""
+
+
+class NotFittedError(EntourageError, ValueError):
+    """An estimator used before `fit`."""
+
+
+class MissingExtra(EntourageError, ImportError):
+    """An optional part that is not installed.
+
+    >>> MissingExtra("faiss", "approximate search").args[0]
+    "approximate search needs an optional part that is not installed: pip install 'entourage[faiss]'"
+    """
+
+    def __init__(self, extra: str, purpose: str):
+        super().__init__(f"{purpose} needs an optional part that is not installed: pip install 'entourage[{extra}]'")

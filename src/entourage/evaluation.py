@@ -1,0 +1,144 @@
+"""Scores of a set of embeddings: search once, rank, and say under which protocol.
+
+The ranking is made and scored block by block of queries, so memory does not grow with N x N.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from entourage import metrics
+from entourage.clustering import kmeans
+from entourage.errors import InputError
+from entourage.neighbors import own_gallery_rows, search_blocks
+from entourage.values import Embeddings, label_codes, shared_codes
+
+__all__ = ["Scores", "evaluate", "evaluate_embeddings"]
+
+RECALL_AT = (1, 2, 4, 8, 10, 100)
+MAP_AT = 1000
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Metrics as fractions in [0, 1], the protocol they were measured under, and R@1 and AP@R of each query."""
+
+    metrics: dict[str, float]
+    protocol: dict
+    recall_at_1: np.ndarray
+    """(N,) 1 where the nearest item has the query's label."""
+    average_precision: np.ndarray
+    """(N,) average precision at R of each query."""
+
+    def document(self) -> dict:
+        """What `--json` prints."""
+        return {"protocol": self.protocol, "metrics": self.metrics}
+
+
+def evaluate(
+    vectors,
+    labels,
+    *,
+    gallery=None,
+    gallery_labels=None,
+    no_match: str = "zero",
+    nmi: bool = True,
+    seed: int = 0,
+    progress=None,
+) -> Scores:
+    """Retrieval scores of raw vectors (N, d) with labels (N,): recall@k, R-precision, MAP@R, mAP@1000, NMI.
+
+    Each item is searched among the others, or in `gallery` (M, d) with `gallery_labels` (M,). `no_match` says
+    what becomes of queries without any match: "zero" (papers) or "drop" (pytorch-metric-learning).
+
+    >>> evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], ["a", "a", "b"], nmi=False).metrics["recall@1"]
+    0.6666666666666666
+    """
+    queries = Embeddings.from_vectors(vectors, labels=labels)
+    if gallery is not None:
+        if gallery_labels is None:
+            raise InputError("a gallery was given without gallery_labels; wanted one label per gallery item")
+        gallery = Embeddings.from_vectors(gallery, labels=gallery_labels)
+    return evaluate_embeddings(queries, gallery, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
+
+
+def evaluate_embeddings(
+    queries: Embeddings,
+    gallery: Embeddings | None = None,
+    *,
+    no_match: str = "zero",
+    nmi: bool = True,
+    seed: int = 0,
+    progress=None,
+) -> Scores:
+    """`evaluate` for Embeddings that carry their labels."""
+    target = queries if gallery is None else gallery
+    if queries.labels is None or target.labels is None:
+        raise InputError("the embeddings have no labels; wanted one per item to tell right from wrong")
+    query_codes, gallery_codes = shared_codes(queries.labels, target.labels)
+    own_rows = own_gallery_rows(queries, target)
+    matches = metrics.count_matches(query_codes, gallery_codes, own_rows)
+    available = len(target) - bool((own_rows >= 0).any())
+    if available < 1:
+        raise InputError(f"{len(target)} item to search in; wanted at least one besides the query")
+
+    per_query = _rank_and_score(queries, target, query_codes, gallery_codes, matches, available, progress)
+    values = {name: metrics.mean(column, matches, no_match) for name, column in per_query.items()}
+    if nmi:
+        if progress:
+            progress("clustering for NMI", 0, 1)
+        clusters = kmeans(queries.vectors, len(np.unique(query_codes)), seed)
+        values["nmi"] = metrics.normalized_mutual_information(query_codes, clusters)
+        if progress:
+            progress("clustering for NMI", 1, 1)
+    protocol = _protocol(queries, target, own_rows, matches, no_match, nmi, seed)
+    return Scores(values, protocol, per_query["recall@1"], per_query["map@r"])
+
+
+def _rank_and_score(queries, gallery, query_codes, gallery_codes, matches, available, progress) -> dict:
+    """Every per-query metric, name -> (N,)."""
+    depth = min(available, max(MAP_AT, *RECALL_AT, int(matches.max())))
+    blocks = []
+    for block, ranking in search_blocks(queries, gallery, depth):
+        hits = gallery_codes[ranking.rows] == query_codes[block, None]
+        blocks.append(_score(hits, matches[block]))
+        if progress:
+            progress("ranking", block.stop, len(queries))
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _score(hits, matches) -> dict:
+    values = {f"recall@{k}": metrics.recall_at(hits, k) for k in RECALL_AT}
+    values["r-precision"] = metrics.r_precision(hits, matches)
+    values["map@r"] = metrics.average_precision_at_r(hits, matches)
+    values[f"map@{MAP_AT}"] = metrics.average_precision_at(hits, matches, MAP_AT)
+    return values
+
+
+def _protocol(queries, gallery, own_rows, matches, no_match, nmi, seed) -> dict:
+    same_set = gallery is queries
+    n_classes = len(np.unique(label_codes(queries.labels)))
+    return {
+        "queries": len(queries),
+        "gallery": len(gallery),
+        "gallery_is": "the queries themselves" if same_set else "a separate set",
+        "self_matches_removed_by_id": int((own_rows >= 0).sum()),
+        "classes": n_classes,
+        "queries_without_match": int((matches == 0).sum()),
+        "without_match": "counted as 0" if no_match == "zero" else "left out",
+        "similarity": "cosine",
+        "neighbors": "exact, ties by id",
+        "map@r": "divided by R",
+        f"map@{MAP_AT}": f"divided by min({MAP_AT}, R)",
+        "nmi": f"k-means on the queries, {n_classes} clusters, arithmetic mean, seed {seed}" if nmi else "skipped",
+    }
+
+
+def mean_average_precision_at_r(items: Embeddings) -> float:
+    """MAP@R of labelled items among themselves, without the other metrics: cheap enough for every epoch."""
+    codes = label_codes(items.labels)
+    matches = metrics.count_matches(codes, codes, np.arange(len(items)))
+    precision = np.zeros(len(items))
+    for block, ranking in search_blocks(items, k=max(1, int(matches.max()))):
+        precision[block] = metrics.average_precision_at_r(codes[ranking.rows] == codes[block, None], matches[block])
+    return metrics.mean(precision, matches)

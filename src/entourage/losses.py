@@ -1,0 +1,44 @@
+"""Losses that pytorch-metric-learning lacks or words differently."""
+
+import torch
+from torch import Tensor
+
+from entourage.errors import InputError
+
+__all__ = ["multi_similarity"]
+
+
+def multi_similarity(
+    embeddings: Tensor,
+    labels: Tensor,
+    *,
+    alpha: float = 2.0,
+    beta: float = 40.0,
+    threshold: float = 0.5,
+    form: str = "usual",
+) -> Tensor:
+    """Multi-similarity loss (Eq. 4 of Attend to Context), the mean over anchors q of
+
+        1/alpha log[c + sum_{k in P_q} exp(-alpha (s_qk - threshold))]
+      + 1/beta  log[c + sum_{k in N_q} exp( beta  (s_qk - threshold))],   s_qk = e_q . e_k
+
+    embeddings (b, d) unit vectors, labels (b,) integers; P_q: others of q's label, N_q: items of other labels.
+    form "usual" has c = 1, so an anchor without positives or negatives adds 0 there; "printed" has c = 0 as in
+    the paper's Eq. 4, where such an anchor makes the loss -inf.
+    """
+    if form not in ("usual", "printed"):
+        raise InputError(f'the loss form is {form!r}; wanted "usual" (log(1 + sum)) or "printed" (log(sum))')
+    similarity = embeddings @ embeddings.T  # (b, b)
+    same = labels[:, None] == labels[None, :]
+    itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    pull = _log_sum(-alpha * (similarity - threshold), same & ~itself, form) / alpha
+    push = _log_sum(beta * (similarity - threshold), ~same, form) / beta
+    return (pull + push).mean()
+
+
+def _log_sum(exponents: Tensor, chosen: Tensor, form: str) -> Tensor:
+    """log(c + sum of exp over the chosen entries of each row), without overflow; (b,)."""
+    exponents = exponents.masked_fill(~chosen, -torch.inf)
+    if form == "usual":
+        exponents = torch.cat([exponents, exponents.new_zeros(len(exponents), 1)], dim=1)  # exp(0) = 1
+    return exponents.logsumexp(dim=1)

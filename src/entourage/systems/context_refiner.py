@@ -1,0 +1,371 @@
+"""Attend to Context: refine embeddings by letting each look at its nearest neighbours.
+
+"Attend to Context for Refining Embeddings in Deep Metric Learning", main paper and supplement. For an item q
+with initial embedding e_q^0 and the context C_q of its k nearest neighbours by e^0 (never q itself):
+
+    e_q^t = normalise(e_q^{t-1} + CA^t(e_q^{t-1}, C_q, C_q)),   t = 1..T        (Eq. 2 and 3)
+
+C_q keeps the initial embeddings in every block. The blocks are trained with the multi-similarity loss (Eq. 4) on
+e^T over class-balanced batches; the stopping point is chosen on training classes held out for the purpose.
+
+N items, M context items, k neighbours, T blocks, d dimensions.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from entourage.attention import CrossAttention
+from entourage.errors import FileError, InputError, ModelError, NotFittedError
+from entourage.evaluation import mean_average_precision_at_r
+from entourage.losses import multi_similarity
+from entourage.neighbors import search
+from entourage.sampling import class_balanced_batches, hold_out_classes, usable_classes
+from entourage.store import check_free, new_folder
+from entourage.training import History, fit_model, seeded
+from entourage.values import Attention, Embeddings, Neighbors, Trajectory, label_codes
+
+__all__ = ["ContextRefiner"]
+
+_ITEMS_AT_ONCE = 1024
+
+
+class RefinerNetwork(nn.Module):
+    """T cross-attention blocks and, for another size of embedding, a linear head (d -> out_dim)."""
+
+    def __init__(self, dim: int, n_blocks: int, out_dim: int | None = None):
+        super().__init__()
+        self.blocks = nn.ModuleList(CrossAttention(dim) for _ in range(n_blocks))
+        self.head = nn.Linear(dim, out_dim) if out_dim else nn.Identity()
+
+    def forward(self, e: Tensor, context: Tensor) -> Tensor:
+        """e^T (b, out) of e^0 (b, d) with each one's context (b, k, d): the form used in training."""
+        for block in self.blocks:
+            e = F.normalize(e + block(e, *block.prepare(context))[0], dim=1)
+        return self.finish(e)
+
+    def finish(self, e: Tensor) -> Tensor:
+        """What leaves the network: the head's output, of length 1, or e as it is without a head."""
+        return e if isinstance(self.head, nn.Identity) else F.normalize(self.head(e), dim=1)
+
+    @torch.no_grad()
+    def steps(self, e: Tensor, gallery: Tensor, rows: Tensor, n_steps: int):
+        """Yield (e^t, weights^t) for t = 1..n_steps; e (N, d), gallery (M, d), rows (N, k) of the gallery.
+
+        The same as `forward`, arranged for whole sets: keys and values depend on the gallery item alone, so
+        each block prepares every item once instead of once per item that has it for a neighbour.
+        """
+        for block in self.blocks[:n_steps]:
+            keys, values = (
+                torch.cat(parts) for parts in zip(*map(block.prepare, gallery.split(_ITEMS_AT_ONCE)), strict=True)
+            )
+            updated, weights = torch.empty_like(e), torch.empty(rows.shape, dtype=e.dtype)
+            for part in torch.arange(len(e)).split(_ITEMS_AT_ONCE):
+                update, weights[part] = block(e[part], keys[rows[part]], values[rows[part]])
+                updated[part] = F.normalize(e[part] + update, dim=1)
+            e = updated
+            yield e, weights
+
+
+class ContextRefiner(TransformerMixin, BaseEstimator):
+    """Refine embeddings from any encoder by attending to their nearest neighbours.
+
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> seen = y < 5
+    >>> refiner = ContextRefiner(n_blocks=2, epochs=2).fit(X[seen], y[seen])
+    >>> refiner.transform(X[~seen]).shape
+    (896, 64)
+
+    Parameters (defaults are the paper's)
+    n_neighbors: k, how many neighbours each item looks at.
+    n_blocks: T, how many cross-attention blocks, applied one after the other.
+    out_dim: size of the refined vectors, if not the input's; adds a linear head.
+    alpha, beta, threshold, loss_form: of the multi-similarity loss, Eq. 4; see losses.multi_similarity.
+    learning_rate: of Adam.
+    batch_classes, batch_per_class: a batch holds this many classes with this many items of each.
+    epochs: at most this many passes over the training items.
+    patience: stop after this many epochs without a better score on the held-out classes.
+    validation_share: share of the training classes held out to choose the stopping point.
+    seed: decides the held-out classes, the initial weights and the batches.
+
+    Learned by fit
+    history_: the curve of MAP@R on the held-out classes and the epoch that was kept; raw_score_: the same before
+    any refinement (None without held-out classes); n_features_in_: d; network_: the blocks; data_: counts of items
+    and classes, among them classes_with_one_item, which have no pair to learn from and serve as context only.
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 8,
+        n_blocks: int = 8,
+        *,
+        out_dim: int | None = None,
+        alpha: float = 2.0,
+        beta: float = 40.0,
+        threshold: float = 0.5,
+        loss_form: str = "usual",
+        learning_rate: float = 1e-4,
+        batch_classes: int = 64,
+        batch_per_class: int = 2,
+        epochs: int = 30,
+        patience: int = 5,
+        validation_share: float = 0.2,
+        seed: int = 0,
+    ):
+        self.n_neighbors = n_neighbors
+        self.n_blocks = n_blocks
+        self.out_dim = out_dim
+        self.alpha = alpha
+        self.beta = beta
+        self.threshold = threshold
+        self.loss_form = loss_form
+        self.learning_rate = learning_rate
+        self.batch_classes = batch_classes
+        self.batch_per_class = batch_per_class
+        self.epochs = epochs
+        self.patience = patience
+        self.validation_share = validation_share
+        self.seed = seed
+
+    # ---- learning ------------------------------------------------------------------------------------------
+
+    def fit(self, X, y=None, *, checkpoint=None, resume: bool = False, progress=None) -> "ContextRefiner":
+        """Learn from vectors X (N, d), or Embeddings, and labels y (N,) of any kind.
+
+        checkpoint: a file replaced after every epoch, from which `resume=True` goes on; it is left in place, and
+        is of no use once the fitted refiner is saved. progress: called as progress(title, done, total).
+        """
+        items = _embeddings(X, y)
+        self._check(items)
+        codes = label_codes(items.labels)
+        held_out = hold_out_classes(codes, self.validation_share, self.seed)
+        training, validation = items.take(~held_out), items.take(held_out) if held_out.any() else None
+        network = seeded(self.seed, lambda: RefinerNetwork(items.dim, self.n_blocks, self.out_dim))
+        history = fit_model(
+            network,
+            torch.optim.Adam(network.parameters(), self.learning_rate, fused=True),
+            batches=lambda epoch: class_balanced_batches(
+                codes[~held_out], self.batch_classes, self.batch_per_class, seed=self.seed, epoch=epoch
+            ),
+            loss=self._batch_loss(network, training, codes[~held_out], progress),
+            evaluate=validation and self._validator(network, validation),
+            epochs=self.epochs,
+            patience=self.patience,
+            checkpoint=checkpoint,
+            fingerprint=self._fingerprint(items, codes) if checkpoint else "",
+            resume=resume,
+            progress=progress,
+        )
+        self.network_, self.history_ = network, history
+        self.raw_score_ = validation and mean_average_precision_at_r(validation)
+        self.n_features_in_ = items.dim
+        self.data_ = {
+            "items": len(items),
+            "classes": int(codes.max()) + 1,
+            "classes_held_out": len(np.unique(codes[held_out])),
+            "classes_with_one_item": int((np.bincount(codes) == 1).sum()),
+        }
+        return self
+
+    def report(self) -> dict:
+        """How the fit went: what was learned from, and MAP@R on the held-out classes before and after."""
+        kept = next(point for point in self.history_.curve if point["epoch"] == self.history_.best_epoch)
+        protocol = {
+            **self.data_,
+            "stopping_point": "chosen on the held-out classes" if kept["score"] is not None else "the last epoch",
+            "epochs": self.history_.epoch,
+            "kept_epoch": self.history_.best_epoch,
+            "seed": self.seed,
+        }
+        metrics = {"held_out_map@r_raw": self.raw_score_, "held_out_map@r_refined": kept["score"]}
+        return {"protocol": protocol, "metrics": metrics, "curve": self.history_.curve}
+
+    def _batch_loss(self, network, training: Embeddings, codes, progress):
+        """The loss of a batch of rows; neighbours are found once, their vectors gathered batch by batch."""
+        context = self._context_within(training, progress)
+        vectors, rows, codes = map(torch.from_dlpack, (training.vectors, context.rows, codes))
+
+        def loss(batch) -> Tensor:
+            batch = torch.from_numpy(batch)
+            refined = network(vectors[batch], vectors[rows[batch]])
+            return multi_similarity(
+                refined,
+                codes[batch],
+                alpha=self.alpha,
+                beta=self.beta,
+                threshold=self.threshold,
+                form=self.loss_form,
+            )
+
+        return loss
+
+    def _validator(self, network, validation: Embeddings):
+        """MAP@R of the refined held-out classes, searched among themselves as test classes will be."""
+        context = self._context_within(validation)
+
+        def score() -> float:
+            *_, (e, _) = network.steps(*_tensors(validation, validation, context), self.n_blocks)
+            return mean_average_precision_at_r(validation.replace_vectors(network.finish(e).numpy(force=True)))
+
+        return score
+
+    def _context_within(self, items: Embeddings, progress=None) -> Neighbors:
+        """The context of the training or the held-out items; holding out may leave fewer than k + 1 of them."""
+        return search(items, k=min(self.n_neighbors, len(items) - 1), progress=progress)
+
+    # ---- refining ------------------------------------------------------------------------------------------
+
+    def transform(self, X, context=None, *, steps: int | None = None, progress=None) -> np.ndarray:
+        """Refined vectors (N, d or out_dim) float32 of X (N, d), in the order of X.
+
+        The context of each item is found in X itself or, for queries against a gallery, in `context` (M, d): the
+        gallery's raw vectors. Refine the gallery too, and compare refined with refined. steps: exit after that
+        many blocks instead of all.
+        """
+        items, gallery, found = self._prepare(X, context, progress)
+        n_steps = self.n_blocks if steps is None else steps
+        if not 0 <= n_steps <= self.n_blocks:
+            raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_blocks}, the number of blocks")
+        for e, _ in self._states(items, gallery, found, n_steps, progress):
+            last = e
+        return self._finished(last)
+
+    def trajectory(self, X, context=None, *, progress=None) -> Trajectory:
+        """Every step e^0..e^T: trajectory(X)[t] is transform(X, steps=t)."""
+        items, gallery, found = self._prepare(X, context, progress)
+        states = self._states(items, gallery, found, self.n_blocks, progress)
+        steps = [self._finished(e) for e, _ in states]
+        return Trajectory(np.stack(steps), items.ids)
+
+    def attention(self, X, context=None, *, progress=None) -> Attention:
+        """How much each item looks at each of its neighbours in each block, with the neighbours' ids."""
+        items, gallery, found = self._prepare(X, context, progress)
+        states = self._states(items, gallery, found, self.n_blocks, progress)
+        weights = np.stack([weights.numpy() for _, weights in states if weights is not None])
+        return Attention(weights, items.ids, gallery.ids[found.rows])
+
+    def _prepare(self, X, context, progress) -> tuple[Embeddings, Embeddings, Neighbors]:
+        if not hasattr(self, "network_"):
+            raise NotFittedError("this ContextRefiner has not learned anything yet: call fit(X, y) or load(folder)")
+        items = _embeddings(X)
+        gallery = items if context is None or context is X else _embeddings(context)
+        for name, given in (("the vectors", items), ("the context", gallery)):
+            if given.dim != self.n_features_in_:
+                raise ModelError(
+                    f"{name} have {given.dim} dimensions but the model was trained on {self.n_features_in_}; "
+                    "use vectors of the encoder it was trained on, or fit a model for these"
+                )
+        return items, gallery, search(items, gallery, self.n_neighbors, progress=progress)
+
+    def _states(self, items, gallery, found, n_steps: int, progress):
+        """(e^t, weights^t) for t = 0..n_steps; nothing is weighed at t = 0."""
+        e, *rest = _tensors(items, gallery, found)
+        yield e, None
+        for t, state in enumerate(self.network_.steps(e, *rest, n_steps), start=1):
+            yield state
+            if progress:
+                progress("refining", t, n_steps)
+
+    @torch.no_grad()
+    def _finished(self, e: Tensor) -> np.ndarray:
+        return self.network_.finish(e).numpy()
+
+    # ---- on disk -------------------------------------------------------------------------------------------
+
+    def save(self, folder, *, overwrite: bool = False) -> None:
+        """Write config.json and model.safetensors into a new folder, whole or not at all."""
+        from safetensors.torch import save_file
+
+        if not hasattr(self, "network_"):
+            raise NotFittedError("this ContextRefiner has not learned anything yet: call fit(X, y) before save")
+        folder = check_free(folder, overwrite=overwrite)
+        config = {
+            "system": "context_refiner",
+            "version": 1,
+            "settings": self.get_params(),
+            "dim": self.n_features_in_,
+            "data": self.data_,
+            "raw_score": self.raw_score_,
+            "history": asdict(self.history_),
+        }
+        with new_folder(folder) as filling:
+            (filling / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+            save_file(self.network_.state_dict(), filling / "model.safetensors")
+
+    @classmethod
+    def load(cls, folder) -> "ContextRefiner":
+        """A refiner as it was saved."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        folder = Path(folder)
+        missing = [name for name in ("config.json", "model.safetensors") if not (folder / name).is_file()]
+        if missing:
+            raise FileError(
+                f"{folder} has no {' and no '.join(missing)}; wanted a folder written by `entourage fit` or save()"
+            )
+        try:
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            refiner = cls(**config["settings"])
+            network = RefinerNetwork(config["dim"], refiner.n_blocks, refiner.out_dim)
+            network.load_state_dict(load_file(folder / "model.safetensors"))
+            history = History(**config["history"])
+        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise ModelError(f"the model in {folder} is damaged ({reason}); fit it again or copy it anew") from error
+        refiner.network_, refiner.history_, refiner.n_features_in_ = network.eval(), history, config["dim"]
+        refiner.data_, refiner.raw_score_ = config["data"], config["raw_score"]
+        return refiner
+
+    # ---- checks --------------------------------------------------------------------------------------------
+
+    def _check(self, items: Embeddings) -> None:
+        for name in ("n_neighbors", "n_blocks", "batch_classes", "batch_per_class", "epochs", "patience"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}; wanted at least 1")
+        if self.batch_classes < 2 or self.batch_per_class < 2:
+            raise InputError(
+                f"a batch of {self.batch_classes} classes x {self.batch_per_class} items has no pair to compare; "
+                "wanted at least 2 of each"
+            )
+        if not 0 <= self.validation_share < 1:
+            raise InputError(f"validation_share is {self.validation_share}; wanted 0 ≤ share < 1")
+        if items.labels is None:
+            raise InputError("fit was given no labels; wanted one per vector: fit(X, y)")
+        if self.n_neighbors >= len(items):
+            raise InputError(
+                f"n_neighbors is {self.n_neighbors} but there are only {len(items)} vectors; "
+                f"wanted fewer neighbours than vectors: use at most {len(items) - 1}"
+            )
+        usable = len(usable_classes(items.labels))
+        if usable < 2:
+            raise InputError(
+                f"{usable} class{'' if usable == 1 else 'es'} with two or more items; "
+                "wanted at least two such classes to learn from: bring more labelled items"
+            )
+
+    def _fingerprint(self, items: Embeddings, codes: np.ndarray) -> str:
+        """Settings and data in a few letters, so that a checkpoint is only resumed with the same ones."""
+        digest = hashlib.sha256(json.dumps(self.get_params(), sort_keys=True).encode())
+        digest.update(np.ascontiguousarray(items.vectors))
+        digest.update(np.ascontiguousarray(codes))
+        return digest.hexdigest()
+
+
+def _embeddings(X, y=None) -> Embeddings:
+    if isinstance(X, Embeddings):
+        return X if y is None else Embeddings(X.vectors, X.ids, y, named=X.named)
+    return Embeddings.from_vectors(X, labels=y)
+
+
+def _tensors(items: Embeddings, gallery: Embeddings, found: Neighbors) -> tuple[Tensor, Tensor, Tensor]:
+    """e^0 (N, d), gallery (M, d) and neighbour rows (N, k), sharing memory with the values."""
+    return tuple(map(torch.from_dlpack, (items.vectors, gallery.vectors, found.rows)))

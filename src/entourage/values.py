@@ -1,0 +1,274 @@
+"""The values that travel along the pipeline: frozen, and checked once, at birth.
+
+Embeddings -> search -> Neighbors -> system -> Trajectory, and Images at the very start.
+N items, d dimensions, k neighbours, T steps.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from entourage.errors import InputError
+
+__all__ = ["Attention", "Embeddings", "Images", "Neighbors", "Trajectory", "label_codes", "shared_codes"]
+
+# Unit length up to the rounding of half precision, which is what many stores keep.
+_UNIT_TOLERANCE = 2e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Unit vectors with stable ids and, where known, labels.
+
+    vectors (N, d) float32 of length 1; ids (N,) integers or strings, unique; labels (N,) integers or strings.
+    Without ids the rows are numbered 0..N-1, and `named` is False: such numbers mean nothing in another set.
+
+    >>> e = Embeddings.from_vectors([[3.0, 4.0], [0.0, 2.0]], labels=["cat", "dog"])
+    >>> e.vectors.tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 1.0]]
+    >>> e.ids.tolist(), e.named
+    ([0, 1], False)
+    """
+
+    vectors: np.ndarray
+    ids: np.ndarray | None = None
+    labels: np.ndarray | None = None
+    named: bool = True
+
+    def __post_init__(self):
+        vectors = _matrix(self.vectors, "vectors")
+        lengths = _lengths(vectors)
+        off = np.flatnonzero(~(np.abs(lengths - 1) <= _UNIT_TOLERANCE))
+        if off.size:
+            raise InputError(
+                f"row {off[0]} has length {lengths[off[0]]:.4g}, but Embeddings hold unit vectors: "
+                "use Embeddings.from_vectors, which normalises"
+            )
+        count = len(vectors)
+        named = self.ids is not None and self.named
+        ids = np.arange(count) if self.ids is None else _column(self.ids, "ids", count)
+        _check_unique(ids)
+        labels = None if self.labels is None else _column(self.labels, "labels", count)
+        _freeze(self, vectors=vectors, ids=ids, labels=labels, named=named)
+
+    @classmethod
+    def from_vectors(cls, vectors, ids=None, labels=None) -> "Embeddings":
+        """Check raw vectors (N, d) of any float type and scale each to length 1; the input is not changed."""
+        raw = _matrix(vectors, "vectors")
+        lengths = _lengths(raw)
+        bad = np.flatnonzero(~np.isfinite(lengths))
+        if bad.size:
+            row = raw[bad[0]]
+            seen = "NaN" if np.isnan(row).any() else "Inf" if np.isinf(row).any() else "an overflowing value"
+            raise InputError(
+                f"row {bad[0]} of the vectors contains {seen} ({bad.size} such row{_s(bad.size)}); "
+                "every value must be finite: drop or re-encode them"
+            )
+        zero = np.flatnonzero(lengths == 0)
+        if zero.size:
+            raise InputError(
+                f"row {zero[0]} of the vectors is all zeros ({zero.size} such row{_s(zero.size)}); a vector needs "
+                "a direction to be compared: drop or re-encode them"
+            )
+        unit = np.empty(raw.shape, np.float32)
+        np.divide(raw, lengths[:, None], out=unit, casting="unsafe")
+        unit += 0.0  # -0.0 becomes 0.0, so that equal vectors are equal to the bit
+        return cls(unit, ids, labels)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def dim(self) -> int:
+        return self.vectors.shape[1]
+
+    def take(self, rows) -> "Embeddings":
+        """The given rows, in the given order, with their ids and labels."""
+        labels = None if self.labels is None else self.labels[rows]
+        return Embeddings(self.vectors[rows], self.ids[rows], labels, named=self.named)
+
+    def replace_vectors(self, vectors) -> "Embeddings":
+        """Other vectors for the same items: the ids, labels and order stay."""
+        return Embeddings(vectors, self.ids, self.labels, named=self.named)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbors:
+    """The k nearest gallery rows of each query, nearest first.
+
+    rows (N, k) int64 into the gallery; similarities (N, k) float32, never increasing along a row.
+    """
+
+    rows: np.ndarray
+    similarities: np.ndarray
+
+    def __post_init__(self):
+        rows = np.ascontiguousarray(self.rows, np.int64)
+        similarities = np.ascontiguousarray(self.similarities, np.float32)
+        if rows.ndim != 2 or rows.shape != similarities.shape:
+            raise InputError(f"rows have shape {rows.shape} and similarities {similarities.shape}; both must be (N, k)")
+        if rows.size and rows.min() < 0:
+            raise InputError(f"neighbour row {rows.min()} is negative; rows count from 0")
+        if (np.diff(similarities, axis=1) > 0).any():
+            raise InputError("similarities increase along a row; neighbours are listed nearest first")
+        _freeze(self, rows=rows, similarities=similarities)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def k(self) -> int:
+        return self.rows.shape[1]
+
+    def first(self, k: int) -> "Neighbors":
+        """Only the k nearest of each query."""
+        return Neighbors(self.rows[:, :k], self.similarities[:, :k])
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Every step of a refinement: steps[t] is e_t, so steps[0] is the input and steps[-1] the result.
+
+    steps (T + 1, N, d) float32; ids (N,).
+    """
+
+    steps: np.ndarray
+    ids: np.ndarray
+
+    def __post_init__(self):
+        steps = np.ascontiguousarray(self.steps, np.float32)
+        if steps.ndim != 3:
+            raise InputError(f"steps have shape {steps.shape}; wanted (T + 1, N, d)")
+        _freeze(self, steps=steps, ids=_column(self.ids, "ids", steps.shape[1]))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, step: int) -> np.ndarray:
+        return self.steps[step]
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """How much each item looked at each of its neighbours, block by block.
+
+    weights (T, N, k) float32, each [t, i] summing to 1; ids (N,) of the items; neighbor_ids (N, k), nearest first.
+    """
+
+    weights: np.ndarray
+    ids: np.ndarray
+    neighbor_ids: np.ndarray
+
+    def __post_init__(self):
+        weights = np.ascontiguousarray(self.weights, np.float32)
+        neighbor_ids = np.asarray(self.neighbor_ids)
+        if weights.ndim != 3 or weights.shape[1:] != neighbor_ids.shape:
+            raise InputError(
+                f"weights have shape {weights.shape} and neighbor_ids {neighbor_ids.shape}; wanted (T, N, k) and (N, k)"
+            )
+        ids = _column(self.ids, "ids", len(neighbor_ids))
+        _freeze(self, weights=weights, ids=ids, neighbor_ids=neighbor_ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Small pictures with labels: pixels (N, H, W) uint8, 0 black to 255 white; labels (N,)."""
+
+    pixels: np.ndarray
+    labels: np.ndarray
+
+    def __post_init__(self):
+        pixels = np.asarray(self.pixels)
+        if pixels.ndim != 3 or pixels.dtype != np.uint8:
+            raise InputError(f"pixels are {pixels.dtype} of shape {pixels.shape}; wanted uint8 of (N, H, W)")
+        _freeze(self, pixels=pixels, labels=_column(self.labels, "labels", len(pixels)))
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+
+def label_codes(labels) -> np.ndarray:
+    """Labels of any kind as codes 0..C-1 in sorted order, (N,) int64.
+
+    >>> label_codes(["dog", "cat", "dog"]).tolist()
+    [1, 0, 1]
+    """
+    return np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64).reshape(-1)
+
+
+def shared_codes(left, right) -> tuple[np.ndarray, np.ndarray]:
+    """Codes for two columns such that equal values get equal codes; numbers match their text form.
+
+    >>> [codes.tolist() for codes in shared_codes([7, 9], ["9", "10"])]
+    [[1, 2], [2, 0]]
+    """
+    left, right = np.asarray(left), np.asarray(right)
+    if left.dtype.kind != right.dtype.kind and "U" in (left.dtype.kind, right.dtype.kind):
+        left, right = left.astype(str), right.astype(str)
+    codes = label_codes(np.concatenate([left, right]))
+    return codes[: len(left)], codes[len(left) :]
+
+
+def _matrix(values, name: str) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
+        raise InputError(
+            f"{name} are {array.dtype} of shape {array.shape}; wanted a table of numbers, one row per item (N, d)"
+        )
+    if not len(array):
+        raise InputError(f"{name} have 0 rows; at least one item is needed")
+    return array
+
+
+def _lengths(vectors: np.ndarray) -> np.ndarray:
+    """Length of each row, (N,) float64, in blocks so that no second copy of the vectors is held."""
+    lengths = np.empty(len(vectors))
+    for start in range(0, len(vectors), 4096):
+        block = vectors[start : start + 4096].astype(np.float64)
+        # Scaling first keeps the squares of very large or very small values finite.
+        largest = np.abs(block).max(axis=1, initial=0.0)
+        scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+        lengths[start : start + 4096] = scale * np.sqrt(np.square(block / scale[:, None]).sum(axis=1))
+    return lengths
+
+
+def _column(values, name: str, count: int) -> np.ndarray:
+    column = np.asarray(values)
+    if column.ndim != 1 or len(column) != count:
+        seen = f"{len(column)} {name}" if column.ndim == 1 else f"{name} of shape {column.shape}"
+        raise InputError(f"{seen} for {count} vectors; wanted one per vector, in the same order")
+    if column.dtype.kind == "O":
+        if any(value is None or value != value for value in column):
+            raise InputError(f"the {name} contain missing values; wanted one per vector: fill or drop those rows")
+        column = column.astype(str)
+    if column.dtype.kind == "f":
+        whole = column.astype(np.int64, casting="unsafe") if np.isfinite(column).all() else None
+        if whole is None or (whole != column).any():
+            raise InputError(f"the {name} are {column.dtype} and not whole numbers; wanted integers or text")
+        column = whole
+    if column.dtype.kind not in "iubU":
+        raise InputError(f"the {name} are of type {column.dtype}; wanted integers or text")
+    return column
+
+
+def _check_unique(ids: np.ndarray) -> None:
+    values, counts = np.unique(ids, return_counts=True)
+    if len(values) != len(ids):
+        twice = values[counts > 1]
+        raise InputError(
+            f"id {twice[0]!r} appears {counts[counts > 1][0]} times ({len(twice)} id{_s(len(twice))} repeated); "
+            "ids must be unique: remove or rename the repeated rows"
+        )
+
+
+def _freeze(value, **fields) -> None:
+    """Set checked fields on a frozen dataclass; its arrays become read-only views."""
+    for name, field in fields.items():
+        if isinstance(field, np.ndarray):
+            field = field.view()
+            field.flags.writeable = False
+        object.__setattr__(value, name, field)
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

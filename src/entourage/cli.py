@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from entourage import __version__
-from entourage.errors import EntourageError
+from entourage.errors import EntourageError, FileError, InputError
 
 app = typer.Typer(
     name="entourage",
@@ -30,7 +30,7 @@ Labels = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
-Seed = Annotated[int, typer.Option(help="Decides everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Decides everything random.")]
 
 
 def one_sentence_errors(command):
@@ -40,6 +40,8 @@ def one_sentence_errors(command):
     def run(*args, **options):
         try:
             command(*args, **options)
+        except BrokenPipeError:  # `entourage ... | head` has seen enough
+            raise
         except (EntourageError, OSError) as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from None
@@ -72,7 +74,8 @@ def demo(
 
     with terminal_progress() as progress:
         result = run_demo(out, quick=quick, seed=seed, overwrite=overwrite, progress=progress)
-    _report(result.document(), as_json, result.table())
+    names = ("before", result.before.metrics), ("after", result.after.metrics)
+    _report(result.document(), as_json, _facts(result.protocol), _side_by_side(*names), f"Written to {result.folder}")
 
 
 @app.command()
@@ -83,7 +86,7 @@ def fit(
     labels: Labels = None,
     neighbors: Annotated[int, typer.Option(help="How many neighbours each item looks at.")] = 8,
     blocks: Annotated[int, typer.Option(help="How many cross-attention blocks.")] = 8,
-    out_dim: Annotated[int | None, typer.Option(help="Another size for the refined vectors.")] = None,
+    out_dim: Annotated[int | None, typer.Option(min=1, help="Another size for the refined vectors.")] = None,
     epochs: Annotated[int, typer.Option(help="At most this many passes over the items.")] = 30,
     patience: Annotated[int, typer.Option(help="Stop after this many epochs without a better score.")] = 5,
     learning_rate: Annotated[float, typer.Option(help="Of Adam.")] = 1e-4,
@@ -96,9 +99,12 @@ def fit(
     from entourage.progress import terminal_progress
     from entourage.store import check_free, read_vectors
 
+    if out.is_file() or not out.name:
+        raise FileError(f"--out is {out}; wanted the name of a folder for the model: choose another --out")
     check_free(out, overwrite=overwrite)
     checkpoint = _checkpoint_of(out, resume=resume, overwrite=overwrite)
     items = read_vectors(vectors, labels=labels)
+    _check_labelled(items, vectors, "--labels")
 
     from entourage.systems.context_refiner import ContextRefiner
 
@@ -118,10 +124,15 @@ def fit(
         if checkpoint.exists():
             typer.echo(f"stopped; {checkpoint} keeps the finished epochs: add --resume to go on", err=True)
         raise
+    except InputError:
+        if not resume:  # a run that cannot succeed is of no use to resume
+            checkpoint.unlink(missing_ok=True)
+        raise
     refiner.save(out, overwrite=overwrite)
     checkpoint.unlink(missing_ok=True)
     report = refiner.report()
-    _report(report | {"model": str(out)}, as_json, _facts({**report["protocol"], **report["metrics"], "model": out}))
+    tables = _facts(report["protocol"]), _facts(report["metrics"], percent=True)
+    _report(report | {"model": str(out)}, as_json, *tables, f"Written to {out}")
 
 
 @app.command()
@@ -142,8 +153,8 @@ def refine(
     from entourage.store import check_writable_like, read_vectors, write_like
 
     check_writable_like(vectors, out, overwrite=overwrite)
-    items = read_vectors(vectors)
-    gallery = None if context is None else read_vectors(context)
+    items = read_vectors(vectors, labels=False)
+    gallery = None if _is_same(context, vectors) else read_vectors(context, labels=False)
 
     from entourage.systems.context_refiner import ContextRefiner
 
@@ -160,11 +171,8 @@ def refine(
     metrics = {}
     if refined.shape[1] == items.dim:
         metrics["mean_cosine_to_input"] = float((refined * items.vectors).sum(axis=1).mean())
-    _report(
-        {"protocol": protocol, "metrics": metrics, "out": str(out)},
-        as_json,
-        _facts({**protocol, **metrics, "out": out}),
-    )
+    document = {"protocol": protocol, "metrics": metrics, "out": str(out)}
+    _report(document, as_json, _facts({**protocol, **metrics}), f"Written to {out}")
 
 
 @app.command()
@@ -186,16 +194,29 @@ def evaluate(
     from entourage.progress import terminal_progress
     from entourage.store import read_vectors
 
+    if gallery is None and gallery_labels is not None:
+        raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
     items = read_vectors(vectors, labels=labels)
-    target = None if gallery is None else read_vectors(gallery, labels=gallery_labels)
+    _check_labelled(items, vectors, "--labels")
+    target = None if _is_same(gallery, vectors) else read_vectors(gallery, labels=gallery_labels)
+    if target is not None:
+        _check_labelled(target, gallery, "--gallery-labels")
     with terminal_progress() as progress:
         scores = evaluate_embeddings(items, target, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
     _report(scores.document(), as_json, _facts(scores.protocol), _facts(scores.metrics, percent=True))
 
 
-def _checkpoint_of(out: Path, *, resume: bool, overwrite: bool) -> Path:
-    from entourage.errors import FileError
+def _check_labelled(items, path: Path, option: str) -> None:
+    if items.labels is None:
+        raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}")
 
+
+def _is_same(gallery: Path | None, vectors: Path) -> bool:
+    """Whether the gallery is the vectors themselves, not named or named twice."""
+    return gallery is None or (gallery.exists() and vectors.exists() and gallery.samefile(vectors))
+
+
+def _checkpoint_of(out: Path, *, resume: bool, overwrite: bool) -> Path:
     checkpoint = out.with_name(out.name + ".checkpoint")
     if checkpoint.exists() and not resume:
         if not overwrite:
@@ -208,15 +229,27 @@ def _checkpoint_of(out: Path, *, resume: bool, overwrite: bool) -> Path:
     return checkpoint
 
 
-def _facts(values: dict, *, percent: bool = False):
-    """Names and values as a table of two columns; fractions as percentages where asked."""
-    from rich.table import Table
-
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+def _facts(values: dict, *, percent: bool = False) -> str:
+    """Names and values, a line each; fractions as percentages where asked."""
+    width = max(map(len, values))
+    lines = []
     for name, value in values.items():
         if isinstance(value, float):
             value = f"{100 * value:.2f}" if percent else f"{value:.4f}"
-        table.add_row(name.replace("_", " "), str(value))
+        lines.append(f"{name.replace('_', ' '):{width}}  {'not measured' if value is None else value}")
+    return "\n".join(lines)
+
+
+def _side_by_side(before: tuple[str, dict], after: tuple[str, dict]):
+    """Two columns of scores in percent, and what lies between them in points."""
+    from rich.table import Table
+
+    table = Table("metric", box=None, padding=(0, 2, 0, 0))
+    for name in (before[0], after[0], "change"):
+        table.add_column(name, justify="right")
+    for metric, value in before[1].items():
+        new = after[1][metric]
+        table.add_row(metric, f"{100 * value:.1f}", f"{100 * new:.1f}", f"{100 * (new - value):+.1f}")
     return table
 
 
@@ -228,9 +261,13 @@ def _report(document: dict, as_json: bool, *tables) -> None:
     from rich.console import Console
 
     console = Console()
-    for table in tables:
-        console.print(table)
-        console.print()
+    for number, table in enumerate(tables):
+        if number:
+            typer.echo()
+        if isinstance(table, str):
+            typer.echo(table)  # as it is: a path must not be wrapped or read as markup
+        else:
+            console.print(table)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ the same weights as one that was never interrupted.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -60,10 +61,11 @@ def fit_model(
     loss: Callable[..., Tensor],
     evaluate: Callable[[], float] | None,
     epochs: int,
-    patience: int,
+    patience: int = 5,
     checkpoint: Path | None = None,
     fingerprint: str = "",
     resume: bool = False,
+    title: str = "training",
     progress: Callable | None = None,
 ) -> History:
     """Train `model` in place and leave it with the weights of its best epoch.
@@ -76,9 +78,11 @@ def fit_model(
         history, best = _load_checkpoint(checkpoint, model, optimizer, fingerprint)
     while not history.exhausted(epochs, patience):
         epoch = history.epoch + 1
-        mean_loss = (
-            _train_epoch(model, optimizer, batches(epoch), loss, epoch, epochs, history, progress) if epoch else None
-        )
+        mean_loss = None
+        if epoch > 0:
+            best_so_far = "" if history.best_score is None else f", best {history.best_score:.4f}"
+            stage = f"{title} (epoch {epoch} of at most {epochs}{best_so_far})"
+            mean_loss = _train_epoch(model, optimizer, batches(epoch), loss, stage, progress)
         model.eval()
         score = evaluate() if evaluate else None
         if history.add(epoch, mean_loss, score):
@@ -97,7 +101,7 @@ def seeded(seed: int, build: Callable[[], nn.Module]) -> nn.Module:
         return build()
 
 
-def _train_epoch(model, optimizer, batches, loss, epoch, epochs, history, progress) -> float:
+def _train_epoch(model, optimizer, batches, loss, stage, progress) -> float:
     model.train()
     batches = list(batches)
     total = 0.0
@@ -108,12 +112,11 @@ def _train_epoch(model, optimizer, batches, loss, epoch, epochs, history, progre
         optimizer.step()
         total += value.item()
         if progress:
-            best = "" if history.best_score is None else f", best {history.best_score:.4f}"
-            progress(f"training (epoch {epoch} of at most {epochs}{best})", done, len(batches))
+            progress(stage, done, len(batches))
     mean_loss = total / len(batches)
-    if mean_loss != mean_loss or abs(mean_loss) == float("inf"):
+    if not math.isfinite(mean_loss):
         raise InputError(
-            f"the training loss became {mean_loss} in epoch {epoch}; lower the learning rate or check the loss form"
+            f"the loss became {mean_loss} while {stage}; lower the learning rate or choose another loss form"
         )
     return mean_loss
 

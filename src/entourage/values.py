@@ -4,6 +4,7 @@ Embeddings -> search -> Neighbors -> system -> Trajectory, and Images at the ver
 N items, d dimensions, k neighbours, T steps.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ __all__ = ["Attention", "Embeddings", "Images", "Neighbors", "Trajectory", "labe
 
 # Unit length up to the rounding of half precision, which is what many stores keep.
 _UNIT_TOLERANCE = 2e-3
+# Closer to 1 than this is the rounding of a vector scaled before: it is kept to the bit.
+_SCALED_BEFORE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,8 @@ class Embeddings:
 
     def __post_init__(self):
         vectors = _matrix(self.vectors, "vectors")
-        lengths = _lengths(vectors)
+        with np.errstate(over="ignore"):
+            lengths = np.multiply(*_lengths(vectors))
         off = np.flatnonzero(~(np.abs(lengths - 1) <= _UNIT_TOLERANCE))
         if off.size:
             raise InputError(
@@ -48,6 +52,7 @@ class Embeddings:
         named = self.ids is not None and self.named
         ids = np.arange(count) if self.ids is None else _column(self.ids, "ids", count)
         _check_unique(ids)
+        vectors = np.ascontiguousarray(vectors, np.float32)
         labels = None if self.labels is None else _column(self.labels, "labels", count)
         _freeze(self, vectors=vectors, ids=ids, labels=labels, named=named)
 
@@ -55,7 +60,7 @@ class Embeddings:
     def from_vectors(cls, vectors, ids=None, labels=None) -> "Embeddings":
         """Check raw vectors (N, d) of any float type and scale each to length 1; the input is not changed."""
         raw = _matrix(vectors, "vectors")
-        lengths = _lengths(raw)
+        scales, lengths = _lengths(raw)
         bad = np.flatnonzero(~np.isfinite(lengths))
         if bad.size:
             row = raw[bad[0]]
@@ -70,8 +75,10 @@ class Embeddings:
                 f"row {zero[0]} of the vectors is all zeros ({zero.size} such row{_s(zero.size)}); a vector needs "
                 "a direction to be compared: drop or re-encode them"
             )
+        lengths[np.abs(lengths - 1) < _SCALED_BEFORE] = 1
         unit = np.empty(raw.shape, np.float32)
-        np.divide(raw, lengths[:, None], out=unit, casting="unsafe")
+        for rows in _blocks(len(raw)):
+            unit[rows] = raw[rows].astype(np.float64) / scales[rows, None] / lengths[rows, None]
         unit += 0.0  # -0.0 becomes 0.0, so that equal vectors are equal to the bit
         return cls(unit, ids, labels)
 
@@ -220,16 +227,23 @@ def _matrix(values, name: str) -> np.ndarray:
     return array
 
 
-def _lengths(vectors: np.ndarray) -> np.ndarray:
-    """Length of each row, (N,) float64, in blocks so that no second copy of the vectors is held."""
-    lengths = np.empty(len(vectors))
-    for start in range(0, len(vectors), 4096):
-        block = vectors[start : start + 4096].astype(np.float64)
-        # Scaling first keeps the squares of very large or very small values finite.
-        largest = np.abs(block).max(axis=1, initial=0.0)
-        scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
-        lengths[start : start + 4096] = scale * np.sqrt(np.square(block / scale[:, None]).sum(axis=1))
-    return lengths
+def _lengths(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Length of each row as the product of two factors, each (N,) float64: its largest value, and the rest.
+
+    Neither overflows nor vanishes, however large or small the values are.
+    """
+    scales, lengths = np.ones(len(vectors)), np.empty(len(vectors))
+    for rows in _blocks(len(vectors)):
+        block = vectors[rows].astype(np.float64)
+        largest = np.abs(block).max(axis=1)
+        np.copyto(scales[rows], largest, where=(largest > 0) & np.isfinite(largest))
+        lengths[rows] = np.sqrt(np.square(block / scales[rows, None]).sum(axis=1))
+    return scales, lengths
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    """Rows in parts, so that no second copy of all vectors is held."""
+    return (slice(start, start + 4096) for start in range(0, count, 4096))
 
 
 def _column(values, name: str, count: int) -> np.ndarray:
@@ -242,8 +256,9 @@ def _column(values, name: str, count: int) -> np.ndarray:
             raise InputError(f"the {name} contain missing values; wanted one per vector: fill or drop those rows")
         column = column.astype(str)
     if column.dtype.kind == "f":
-        whole = column.astype(np.int64, casting="unsafe") if np.isfinite(column).all() else None
-        if whole is None or (whole != column).any():
+        with np.errstate(invalid="ignore"):  # what no integer can hold differs from its cast, and is refused below
+            whole = column.astype(np.int64, casting="unsafe")
+        if (whole != column).any():
             raise InputError(f"the {name} are {column.dtype} and not whole numbers; wanted integers or text")
         column = whole
     if column.dtype.kind not in "iubU":
@@ -256,7 +271,7 @@ def _check_unique(ids: np.ndarray) -> None:
     if len(values) != len(ids):
         twice = values[counts > 1]
         raise InputError(
-            f"id {twice[0]!r} appears {counts[counts > 1][0]} times ({len(twice)} id{_s(len(twice))} repeated); "
+            f"id {twice[0].item()!r} appears {counts[counts > 1][0]} times ({len(twice)} id{_s(len(twice))} repeated); "
             "ids must be unique: remove or rename the repeated rows"
         )
 

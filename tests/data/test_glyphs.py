@@ -196,9 +196,7 @@ def test_importing_the_datasets_loads_no_drawing_library():
 
 
 def _run(code: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _characters(split: str) -> str:

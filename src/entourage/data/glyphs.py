@@ -102,7 +102,7 @@ def load(
     for done, (_, char) in enumerate(classes):
         pixels[done] = _draw(char, per_class, size, np.random.default_rng([seed, ord(char)]))
         if progress is not None:
-            progress("Drawing glyphs", done + 1, len(classes))
+            progress("drawing glyphs", done + 1, len(classes))
     labels = np.repeat([f"{script} {char}" for script, char in classes], per_class)
     return Images(pixels.reshape(-1, size, size), labels)
 

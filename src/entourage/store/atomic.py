@@ -11,14 +11,24 @@ from entourage.errors import FileError
 
 __all__ = ["check_free", "new_folder", "whole_file"]
 
+# A model folder and the folder of a demo run each hold one of these.
+_MARKS = ("config.json", "metrics.json")
+
 
 def check_free(path, *, overwrite: bool) -> Path:
-    """The path, if it may be written: not there yet, or to be overwritten; its folder must exist."""
+    """The path, if it may be written: not there yet, or to be overwritten; its folder must exist.
+
+    A folder is overwritten only if it looks like one written here: never data that happen to lie in the way.
+    """
     path = Path(path)
     if path.exists() and not overwrite:
         raise FileError(f"{path} exists already; wanted a new name: choose another --out or add --overwrite")
+    if path.is_dir() and any(path.iterdir()) and not any((path / name).is_file() for name in _MARKS):
+        raise FileError(f"{path} is a folder that entourage did not write, and is never replaced; choose another --out")
     if not path.absolute().parent.is_dir():
         raise FileError(f"the folder {path.parent} does not exist; create it or choose another --out")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise FileError(f"the folder {path.absolute().parent} cannot be written to; choose another --out")
     return path
 
 

@@ -1,6 +1,7 @@
 """Labels from .npy, .csv or .txt, or from a column of the vectors' own file."""
 
 import csv
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +22,16 @@ def read_labels(labels, vectors_path, items: Embeddings) -> np.ndarray:
 
     A .csv with an id column is joined to ids the vectors have; otherwise order decides.
     """
-    if not Path(labels).exists() and not Path(labels).suffix:
+    if not Path(labels).is_file() and Path(labels).suffix.lower() not in FORMATS:
         return _own_column(str(labels), Path(vectors_path))
     path = existing(labels, FORMATS, "labels")
     with readable(path):
         if path.suffix.lower() == ".npy":
             return np.load(path, allow_pickle=False)
         if path.suffix.lower() == ".txt":
-            return _all_filled(path, path.read_text(encoding="utf-8-sig").splitlines())
+            return _all_filled(path, _without_blank_end(path.read_text(encoding="utf-8-sig").split("\n")))
         with path.open(newline="", encoding="utf-8-sig") as lines:
-            return _csv_labels(path, [row for row in csv.reader(lines) if row], items)
+            return _csv_labels(path, _without_blank_end(list(csv.reader(lines))), items)
 
 
 def _own_column(name: str, path: Path) -> np.ndarray:
@@ -43,12 +44,12 @@ def _own_column(name: str, path: Path) -> np.ndarray:
             if name in names:
                 return plain_column(pq.read_table(path, columns=[name]), name)
     elif suffix == ".npz":
-        with readable(path), np.load(path, allow_pickle=False) as arrays:
+        with readable(path), path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             names = arrays.files
             if name in names:
                 return arrays[name]
     else:
-        raise FileError(f"the labels {name} do not exist; wanted a {', '.join(FORMATS)} file")
+        raise FileError(f"the labels {name} do not exist; wanted a {', '.join(FORMATS)} file: check the path")
     raise FileError(f"{name} is neither a file nor a column of {path}, which has {', '.join(names)}; name one of those")
 
 
@@ -56,8 +57,11 @@ def plain_column(table, name: str) -> np.ndarray:
     column = table.column(name).combine_chunks()
     if column.null_count:
         raise InputError(
-            f"column `{name}` has {column.null_count} missing values; wanted one per row: fill or drop them"
+            f"column `{name}` has {column.null_count} missing value{'' if column.null_count == 1 else 's'}; "
+            "wanted one per row: fill or drop them"
         )
+    if column.type.num_fields:
+        raise InputError(f"column `{name}` is of type {column.type}; wanted one integer or text per row")
     values = column.to_numpy(zero_copy_only=False)
     return values.astype(str) if values.dtype.kind == "O" else values
 
@@ -67,33 +71,62 @@ def _csv_labels(path: Path, rows: list[list[str]], items: Embeddings) -> np.ndar
         raise FileError(f"{path} is empty; wanted one label per vector")
     header = [name.strip().lower() for name in rows[0]]
     known = [name for name in LABEL_NAMES if name in header]
-    if known:
-        column, rows = header.index(known[0]), rows[1:]
-    elif len(header) == 1:
-        column, rows = 0, rows[len(rows) == len(items) + 1 :]  # one line too many is a header
-    else:
+    id_names = [name for name in ID_NAMES if name in header]
+    if not known and len(header) != 1:
         raise FileError(
             f"{path} has the columns {', '.join(rows[0])}; wanted one called `label`: rename it or add a header line"
         )
-    short = next((number for number, row in enumerate(rows) if len(row) <= column), None)
-    if short is not None:
-        raise FileError(f"line {short + 1 + bool(known)} of {path} has no label; wanted one on every line")
-    labels = _all_filled(path, [row[column] for row in rows])
-    id_names = [name for name in ID_NAMES if name in header]
+    _check_commas(path, header)
+    has_header = bool(known) or _looks_like_header(rows, len(items))
+    column = header.index(known[0]) if known else 0
+    labels = _all_filled(path, _cells(rows[has_header:], column), first_line=1 + has_header)
     if not (known and id_names and items.named):
         return labels
-    by_id = dict(zip([row[header.index(id_names[0])] for row in rows], labels, strict=True))
-    missing = [item for item in items.ids.astype(str) if item not in by_id]
+    ids = _all_filled(path, _cells(rows[1:], header.index(id_names[0])), first_line=2)
+    return _joined(path, ids.tolist(), labels, items)
+
+
+def _joined(path: Path, ids: list[str], labels: np.ndarray, items: Embeddings) -> np.ndarray:
+    """The labels in the order of the items; lines for other ids are left aside."""
+    by_id = dict(zip(ids, labels, strict=True))
+    if len(by_id) < len(ids):
+        twice = next(item for item, count in Counter(ids).items() if count > 1)
+        raise InputError(f"id {twice!r} has more than one line in {path}; wanted one per id: remove the others")
+    wanted = items.ids.astype(str).tolist()
+    missing = [item for item in wanted if item not in by_id]
     if missing:
         raise InputError(
             f"{len(missing)} of {len(items)} ids have no line in {path}, the first is {missing[0]!r}; "
-            "wanted a label for every vector"
+            "wanted a label for every vector: add those lines"
         )
-    return np.array([by_id[item] for item in items.ids.astype(str)])
+    return np.array([by_id[item] for item in wanted])
 
 
-def _all_filled(path: Path, values: list[str]) -> np.ndarray:
+def _looks_like_header(rows: list[list[str]], count: int) -> bool:
+    """Whether the first line of a single column is its name: one line too many, and no label further down."""
+    return len(rows) == count + 1 and rows[0] not in rows[1:]
+
+
+def _check_commas(path: Path, header: list[str]) -> None:
+    for mark in ";\t":
+        if len(header) == 1 and set(LABEL_NAMES) & set(header[0].split(mark)) and mark in header[0]:
+            raise FileError(f"the columns of {path} are separated by {mark!r}; wanted commas: save it again with those")
+
+
+def _cells(rows: list[list[str]], column: int) -> list[str]:
+    return [row[column] if column < len(row) else "" for row in rows]
+
+
+def _without_blank_end(lines: list) -> list:
+    """Text lines, or rows of cells, up to the last that is not blank."""
+    last = max((number for number, line in enumerate(lines, start=1) if "".join(line).strip()), default=0)
+    return lines[:last]
+
+
+def _all_filled(path: Path, values: list[str], first_line: int = 1) -> np.ndarray:
     values = [value.strip() for value in values]
     if "" in values:
-        raise FileError(f"line {values.index('') + 1} of {path} is blank; wanted a label on every line")
+        raise FileError(
+            f"line {values.index('') + first_line} of {path} has an empty cell; wanted a value on every line: fill it"
+        )
     return np.array(values, dtype=str)

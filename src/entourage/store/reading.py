@@ -6,7 +6,9 @@ from pathlib import Path
 
 from entourage.errors import FileError, InputError
 
-__all__ = ["existing", "readable"]
+__all__ = ["existing", "named", "readable"]
+
+_BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".parquet": b"PAR1"}
 
 
 def existing(path, formats: tuple[str, ...], what: str) -> Path:
@@ -19,16 +21,43 @@ def existing(path, formats: tuple[str, ...], what: str) -> Path:
 
 
 @contextmanager
+def named(path) -> Iterator[None]:
+    """Errors about what a file holds begin with its name."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+@contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Whatever a damaged file makes a reader raise, as one sentence."""
+    _check_beginning(path)
     try:
         yield
     except (FileError, InputError):
         raise
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not UTF-8 text ({error}); save it again as UTF-8") from error
     except Exception as error:  # readers of damaged files raise anything from EOFError to zlib.error
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        if "allow_pickle" in reason:
-            reason = "it holds Python objects, which are never loaded: save numbers or text, e.g. dtype=str"
+        if "allow_pickle" in reason or "Python objects" in reason:
+            raise FileError(
+                f"{path} holds Python objects, which are never loaded; wanted numbers or text: "
+                "save it with a plain type, e.g. array.astype(str)"
+            ) from error
         raise FileError(
             f"{path} cannot be read as {path.suffix} ({reason}); it may be truncated: write it again"
         ) from error
+
+
+def _check_beginning(path: Path) -> None:
+    """Refuse a file of another kind by its first bytes: numpy opens whatever it can, by content and not by name."""
+    wanted = _BEGINNINGS.get(path.suffix.lower(), b"")
+    with path.open("rb") as file:
+        seen = file.read(len(wanted))
+    if seen != wanted:
+        raise FileError(
+            f"{path} {f'begins with {seen!r}' if seen else 'is empty'}, but a {path.suffix} file begins with "
+            f"{wanted!r}; write it again or correct its name"
+        )

@@ -10,7 +10,7 @@ import numpy as np
 from entourage.errors import FileError, InputError
 from entourage.store.atomic import check_free, whole_file
 from entourage.store.labels import ID_NAMES, LABEL_NAMES, plain_column, read_labels
-from entourage.store.reading import existing, readable
+from entourage.store.reading import existing, named, readable
 from entourage.values import Embeddings
 
 __all__ = ["check_writable_like", "read_vectors", "write_like"]
@@ -20,14 +20,18 @@ _VECTOR_NAMES = ("vectors", "vector", "embeddings", "embedding")
 
 
 def read_vectors(path, *, labels=None) -> Embeddings:
-    """Embeddings of a file, with its ids if it has any; `labels` as in read_labels, or None for the file's own."""
+    """Embeddings of a file, with its ids if it has any.
+
+    labels: as in read_labels; None for the file's own, if it has any; False for none, whatever the file has.
+    """
     path = existing(path, FORMATS, "vectors")
-    columns = _columns(path)
-    ids = columns.get("ids")
-    if labels is not None:
-        own = Embeddings.from_vectors(columns["vectors"], ids)
-        return Embeddings(own.vectors, own.ids, read_labels(labels, path, own), named=own.named)
-    return Embeddings.from_vectors(columns["vectors"], ids, columns.get("labels"))
+    with named(path):
+        items = Embeddings.from_vectors(**_columns(path, own_labels=labels is None))
+    if not labels:
+        return items
+    given = read_labels(labels, path, items)
+    with named(labels):
+        return Embeddings(items.vectors, items.ids, given, named=items.named)
 
 
 def check_writable_like(source, target, *, overwrite: bool) -> None:
@@ -38,6 +42,8 @@ def check_writable_like(source, target, *, overwrite: bool) -> None:
             f"the output {target.name} is not a {source.suffix} file, but vectors are written in the input's format: "
             f"use --out {target.with_suffix(source.suffix)}"
         )
+    if target.is_dir():
+        raise FileError(f"{target} is a folder; wanted the name of a file: choose another --out")
     check_free(target, overwrite=overwrite)
 
 
@@ -48,48 +54,49 @@ def write_like(source, target, vectors) -> None:
         if source.suffix.lower() == ".npy":
             np.save(temporary, vectors.astype(_float_type(np.load(source, mmap_mode="r").dtype)))
         elif source.suffix.lower() == ".npz":
-            with np.load(source) as arrays:
+            with readable(source), source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 name = _npz_vectors(source, arrays)
-                rest = {key: arrays[key] for key in arrays.files if key != name}
-                np.savez(temporary, **{name: vectors.astype(_float_type(arrays[name].dtype))}, **rest)
+                held = {key: arrays[key] for key in arrays.files}
+            np.savez(temporary, **held | {name: vectors.astype(_float_type(held[name].dtype))})
         else:
             _write_parquet_like(source, temporary, vectors)
 
 
-def _columns(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a vectors file under the names vectors, ids, labels, as far as it has them."""
+def _columns(path: Path, *, own_labels: bool) -> dict[str, np.ndarray]:
+    """The arrays of a vectors file under the names vectors, ids and, if asked for, labels, as far as it has them."""
     with readable(path):
         if path.suffix.lower() == ".npy":
             return {"vectors": np.load(path, mmap_mode="r", allow_pickle=False)}
         if path.suffix.lower() == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 columns = {"vectors": arrays[_npz_vectors(path, arrays)]}
-                return columns | {name: arrays[key] for name, key in _known_columns(arrays.files)}
-        return _parquet_columns(path)
+                return columns | {name: arrays[key] for name, key in _known_columns(arrays.files, own_labels)}
+        return _parquet_columns(path, own_labels)
 
 
-def _known_columns(names) -> list[tuple[str, str]]:
+def _known_columns(names, own_labels: bool) -> list[tuple[str, str]]:
     """What a file calls its ids and labels: ("ids", "id"), ..."""
-    spellings = [("ids", key) for key in ID_NAMES] + [("labels", key) for key in LABEL_NAMES]
+    spellings = [("ids", key) for key in ID_NAMES] + [("labels", key) for key in LABEL_NAMES if own_labels]
     return [(name, key) for name, key in spellings if key in names]
 
 
 def _npz_vectors(path: Path, arrays) -> str:
-    named = [name for name in _VECTOR_NAMES if name in arrays.files]
-    tables = named or [name for name in arrays.files if arrays[name].ndim == 2]
+    known = [name for name in _VECTOR_NAMES if name in arrays.files]
+    tables = known or [name for name in arrays.files if arrays[name].ndim == 2]
     if len(tables) != 1:
         raise FileError(
-            f"{path} holds the arrays {', '.join(arrays.files) or '(none)'}; wanted one called `vectors`: rename it"
+            f"{path} holds the arrays {', '.join(arrays.files) or '(none)'}; wanted exactly one array of "
+            "vectors, called `vectors`: rename the others"
         )
     return tables[0]
 
 
-def _parquet_columns(path: Path) -> dict[str, np.ndarray]:
+def _parquet_columns(path: Path, own_labels: bool) -> dict[str, np.ndarray]:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
-    columns = {"vectors": _list_column(path, table, _parquet_vectors(path, table.schema))}
-    return columns | {name: plain_column(table, key) for name, key in _known_columns(table.column_names)}
+    columns = {"vectors": _list_column(table, _parquet_vectors(path, table.schema))}
+    return columns | {name: plain_column(table, key) for name, key in _known_columns(table.column_names, own_labels)}
 
 
 def _parquet_vectors(path: Path, schema) -> str:
@@ -109,13 +116,15 @@ def _parquet_vectors(path: Path, schema) -> str:
     return chosen[0]
 
 
-def _list_column(path: Path, table, name: str) -> np.ndarray:
+def _list_column(table, name: str) -> np.ndarray:
     column = table.column(name).combine_chunks()
-    lengths = np.unique(np.asarray(column.value_lengths().to_numpy(zero_copy_only=False), float))
-    if column.null_count or len(lengths) != 1 or np.isnan(lengths).any():
-        seen = ", ".join(f"{length:g}" for length in lengths[:3]) or "none"
+    if not len(column):
+        raise InputError(f"column `{name}` has 0 rows; at least one item is needed")
+    lengths = np.unique(column.drop_null().value_lengths().to_numpy(zero_copy_only=False))
+    if column.null_count or len(lengths) != 1:
+        seen = " or ".join(map(str, lengths[:3])) + (" or ..." if len(lengths) > 3 else "")
         raise InputError(
-            f"column `{name}` of {path} has rows of {seen} values and {column.null_count} empty ones; "
+            f"column `{name}` has rows of {seen or 'no'} values and {column.null_count} without any; "
             "wanted the same number of values in every row: drop or re-encode the others"
         )
     return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)

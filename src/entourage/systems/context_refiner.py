@@ -162,6 +162,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
             checkpoint=checkpoint,
             fingerprint=self._fingerprint(items, codes) if checkpoint else "",
             resume=resume,
+            title="training the refiner",
             progress=progress,
         )
         self.network_, self.history_ = network, history

@@ -1,0 +1,338 @@
+"""The refiner as its users meet it: it improves unseen classes, repeats itself exactly and refuses nonsense."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from entourage.errors import FileError, InputError, ModelError, NotFittedError
+from entourage.evaluation import evaluate, mean_average_precision_at_r
+from entourage.neighbors import search
+from entourage.systems.context_refiner import ContextRefiner
+from entourage.values import Embeddings
+
+QUICK = {"n_neighbors": 5, "n_blocks": 3, "learning_rate": 1e-3, "epochs": 2, "batch_classes": 8, "batch_per_class": 3}
+
+
+def noisy_clusters(seed: int, n_classes=40, per_class=12) -> tuple[np.ndarray, np.ndarray]:
+    """Gaussian clusters in 32 dimensions, of which the first eight carry nothing but strong noise."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(n_classes), per_class)
+    vectors = rng.normal(size=(n_classes, 32))[labels] + 0.6 * rng.normal(size=(len(labels), 32))
+    vectors[:, :8] = 2 * rng.normal(size=(len(labels), 8))
+    return vectors, labels
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Such small products are fastest on one thread, and least disturbed by other work on the machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return noisy_clusters(seed=0, n_classes=20)
+
+
+@pytest.fixture(scope="module")
+def unseen():
+    return noisy_clusters(seed=1, n_classes=10)[0]
+
+
+@pytest.fixture(scope="module")
+def refiner(seen):
+    return ContextRefiner(**QUICK).fit(*seen)
+
+
+def same_weights(left, right) -> bool:
+    pairs = zip(left.network_.state_dict().values(), right.network_.state_dict().values(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+# ---- what it is for ----------------------------------------------------------------------------------------------
+
+
+def test_unseen_classes_are_found_clearly_better_after_than_before():
+    X, y = noisy_clusters(seed=0)
+    test_X, test_y = noisy_clusters(seed=1)  # other classes: other centres
+    refiner = ContextRefiner(n_blocks=2, learning_rate=1e-3, epochs=20, batch_classes=16, batch_per_class=4).fit(X, y)
+    before = evaluate(test_X, test_y, nmi=False).metrics
+    after = evaluate(refiner.transform(test_X), test_y, nmi=False).metrics
+    assert before["map@r"] < 0.45
+    assert after["map@r"] > before["map@r"] + 0.2
+    assert after["recall@1"] > before["recall@1"] + 0.05
+    untrained, trained = refiner.history_.curve[0]["score"], refiner.history_.best_score
+    assert trained > untrained + 0.15, "the blocks learn; averaging over neighbours alone does not do it"
+
+
+# ---- repeating itself --------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_weights_to_the_bit_and_another_seed_does_not(seen, unseen, refiner):
+    again = ContextRefiner(**QUICK).fit(*seen)
+    other = ContextRefiner(**QUICK, seed=1).fit(*seen)
+    assert same_weights(refiner, again) and refiner.history_ == again.history_
+    np.testing.assert_array_equal(refiner.transform(unseen), again.transform(unseen))
+    assert not same_weights(refiner, other)
+
+
+def test_fit_neither_reads_nor_moves_the_global_random_state(seen, refiner):
+    torch.manual_seed(123)
+    np.random.seed(123)
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
+    again = ContextRefiner(**QUICK).fit(*seen)
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)
+    assert same_weights(refiner, again)
+
+
+@pytest.mark.parametrize("out_dim", [None, 48])
+def test_a_saved_refiner_gives_the_same_output_to_the_bit(tmp_path, seen, unseen, out_dim):
+    refiner = ContextRefiner(**QUICK, out_dim=out_dim).fit(*seen)
+    refiner.save(tmp_path / "model")
+    loaded = ContextRefiner.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(unseen), refiner.transform(unseen))
+    assert loaded.get_params() == refiner.get_params()
+    assert loaded.report() == refiner.report() == json.loads(json.dumps(refiner.report()))
+
+
+def test_a_saved_model_is_not_overwritten_unasked_nor_read_if_damaged(tmp_path, refiner):
+    folder = tmp_path / "model"
+    with pytest.raises(FileError, match=r"no config\.json"):
+        ContextRefiner.load(folder)
+    refiner.save(folder)
+    with pytest.raises(FileError, match="exists already"):
+        refiner.save(folder)
+    refiner.save(folder, overwrite=True)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ModelError, match="damaged"):
+        ContextRefiner.load(folder)
+
+
+def test_settings_that_come_as_numpy_numbers_can_be_saved_and_checkpointed(tmp_path, seen):
+    settings = QUICK | {"n_blocks": np.int64(1), "learning_rate": np.float32(1e-3), "seed": np.int64(3)}
+    ContextRefiner(**settings).fit(*seen, checkpoint=tmp_path / "checkpoint").save(tmp_path / "model")
+    assert ContextRefiner.load(tmp_path / "model").seed == 3
+
+
+def test_an_interrupted_fit_resumes_to_the_same_weights_and_refuses_other_data(tmp_path, seen, refiner):
+    class Crash(Exception):
+        pass
+
+    def crash_in_epoch_2(title, done, total):
+        if "epoch 2" in title:
+            raise Crash
+
+    checkpoint = tmp_path / "checkpoint"
+    with pytest.raises(Crash):
+        ContextRefiner(**QUICK).fit(*seen, checkpoint=checkpoint, progress=crash_in_epoch_2)
+    resumed = ContextRefiner(**QUICK).fit(*seen, checkpoint=checkpoint, resume=True)
+    assert same_weights(resumed, refiner) and resumed.history_ == refiner.history_
+    X, y = seen
+    for changed, settings in [((X + 0.1, y), {}), ((X, y[::-1]), {}), ((X, y), {"beta": 50.0})]:
+        with pytest.raises(FileError, match="other data or settings"):
+            ContextRefiner(**QUICK, **settings).fit(*changed, checkpoint=checkpoint, resume=True)
+
+
+# ---- steps and attention -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("out_dim", [None, 48])
+def test_each_step_of_a_trajectory_is_the_output_with_that_many_blocks(seen, unseen, out_dim):
+    refiner = ContextRefiner(**QUICK, out_dim=out_dim).fit(*seen)
+    trajectory = refiner.trajectory(unseen)
+    assert len(trajectory) == 4
+    for step in range(4):
+        np.testing.assert_array_equal(trajectory[step], refiner.transform(unseen, steps=step))
+        np.testing.assert_allclose(np.linalg.norm(trajectory[step], axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(trajectory[-1], refiner.transform(unseen))
+    assert trajectory.steps.shape == (4, len(unseen), out_dim or 32)
+    if out_dim is None:
+        np.testing.assert_array_equal(trajectory[0], Embeddings.from_vectors(unseen).vectors)
+
+
+def test_attention_is_shared_out_among_the_neighbours_and_never_the_item_itself(refiner, unseen):
+    items = Embeddings.from_vectors(unseen, ids=[f"picture {i}" for i in range(len(unseen))])
+    attention = refiner.attention(items)
+    assert attention.weights.shape == (3, len(unseen), 5)
+    np.testing.assert_allclose(attention.weights.sum(axis=2), 1, atol=1e-6)
+    assert (attention.weights > 0).all()
+    np.testing.assert_array_equal(attention.neighbor_ids, items.ids[search(items, k=5).rows])
+    assert not (attention.neighbor_ids == items.ids[:, None]).any()
+
+
+def test_copies_of_one_vector_never_attend_to_themselves(refiner, unseen):
+    copies = Embeddings.from_vectors(np.repeat(unseen[:2], 20, axis=0))
+    attention = refiner.attention(copies)
+    assert not (attention.neighbor_ids == copies.ids[:, None]).any()
+
+
+# ---- context -----------------------------------------------------------------------------------------------------
+
+
+def test_the_context_can_be_a_gallery(refiner, unseen):
+    gallery = noisy_clusters(seed=2, n_classes=4)[0]
+    refined = refiner.transform(unseen, context=gallery)
+    assert refined.shape == unseen.shape
+    assert not np.allclose(refined, refiner.transform(unseen), atol=1e-3)
+    alone = np.concatenate([refiner.transform(unseen[i : i + 1], context=gallery) for i in range(10)])
+    np.testing.assert_allclose(alone, refined[:10], atol=1e-6)  # queries do not see each other
+    nearest = search(Embeddings.from_vectors(unseen), Embeddings.from_vectors(gallery), k=5).rows
+    np.testing.assert_array_equal(refiner.attention(unseen, context=gallery).neighbor_ids, nearest)
+
+
+def test_a_gallery_that_names_the_queries_is_the_set_itself(refiner, unseen):
+    names = [f"picture {i}" for i in range(len(unseen))]
+    items, gallery = (Embeddings.from_vectors(unseen, ids=names) for _ in range(2))
+    np.testing.assert_array_equal(refiner.transform(items, context=gallery), refiner.transform(unseen))
+    np.testing.assert_array_equal(refiner.transform(unseen, context=unseen), refiner.transform(unseen))
+
+
+def test_the_order_of_the_items_does_not_matter(refiner, unseen):
+    order = np.random.default_rng(3).permutation(len(unseen))
+    np.testing.assert_allclose(refiner.transform(unseen[order]), refiner.transform(unseen)[order], atol=1e-6)
+
+
+# ---- kinds of input ----------------------------------------------------------------------------------------------
+
+
+def test_embeddings_with_text_ids_and_text_labels_teach_the_same(seen, unseen, refiner):
+    X, y = seen
+    items = Embeddings.from_vectors(X, ids=[f"{i:04}" for i in range(len(X))], labels=[f"{label:02}" for label in y])
+    again = ContextRefiner(**QUICK).fit(items)
+    assert same_weights(refiner, again)
+    np.testing.assert_array_equal(
+        again.transform(Embeddings.from_vectors(unseen, ids=[f"u{i:03}" for i in range(len(unseen))])),
+        refiner.transform(unseen),
+    )
+
+
+def test_it_is_a_scikit_learn_estimator(seen, unseen, refiner):
+    copy = clone(refiner)
+    assert copy.get_params() == refiner.get_params() and not hasattr(copy, "network_")
+    assert copy.set_params(n_blocks=1).n_blocks == 1
+    X, y = seen
+    pipeline = make_pipeline(StandardScaler(), Normalizer(), ContextRefiner(**QUICK))
+    assert pipeline.fit_transform(X, y).shape == X.shape
+    assert pipeline.transform(unseen).shape == unseen.shape
+
+
+# ---- which classes choose the stopping point ---------------------------------------------------------------------
+
+
+def test_the_stopping_point_is_chosen_on_training_classes_the_batches_never_hold(monkeypatch, seen):
+    """Watch what is scored and what is drawn: whole classes, on one side only."""
+    from entourage.systems import context_refiner
+
+    X, y = seen
+    scored, drawn = set(), set()
+    draw = context_refiner.class_balanced_batches
+
+    def score(items):
+        scored.update(items.labels.tolist())
+        return mean_average_precision_at_r(items)
+
+    def watch(codes, *arguments, **options):
+        rows = draw(codes, *arguments, **options)
+        drawn.update(codes[rows].ravel().tolist())  # the labels are 0..19: their own codes
+        return rows
+
+    monkeypatch.setattr(context_refiner, "mean_average_precision_at_r", score)
+    monkeypatch.setattr(context_refiner, "class_balanced_batches", watch)
+    refiner = ContextRefiner(**QUICK, validation_share=0.25).fit(X, y)
+    assert len(scored) == refiner.data_["classes_held_out"] == 5
+    assert drawn <= set(range(20)) - scored and len(drawn) > 10
+    assert refiner.report()["protocol"]["stopping_point"] == "chosen on the held-out classes"
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_fewer_than_four_usable_classes_train_without_validation(n_classes):
+    X, y = noisy_clusters(seed=4, n_classes=n_classes)
+    y[0] = 99  # a class with a single item does not count
+    refiner = ContextRefiner(**QUICK).fit(X, y)
+    report = refiner.report()
+    assert refiner.raw_score_ is None and report["metrics"]["held_out_map@r_refined"] is None
+    assert report["protocol"]["classes_held_out"] == 0 and report["protocol"]["classes_with_one_item"] == 1
+    assert report["protocol"]["kept_epoch"] == QUICK["epochs"]
+    assert report["protocol"]["stopping_point"] == "the last epoch"
+
+
+# ---- what is refused ---------------------------------------------------------------------------------------------
+
+BAD = {
+    "n_neighbors": [0, -1, 240, 2.5],
+    "n_blocks": [0, 1.5],
+    "out_dim": [0, -3],
+    "alpha": [0, -1.0],
+    "beta": [0, -1.0],
+    "threshold": [float("nan")],
+    "loss_form": ["original"],
+    "learning_rate": [0, -1e-3, float("nan")],
+    "batch_classes": [0, 1],
+    "batch_per_class": [1, 2.5],
+    "epochs": [0, None],
+    "patience": [0],
+    "validation_share": [-0.1, 1, float("nan")],
+    "seed": [-1, 1.5],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_a_bad_setting_is_refused_by_its_name(seen, name, value):
+    with pytest.raises(InputError, match="loss form" if name == "loss_form" else name):
+        ContextRefiner(**QUICK | {name: value}).fit(*seen)
+
+
+def test_unusable_data_are_refused(refiner, seen, unseen):
+    X = seen[0]
+    for call, error, message in [
+        (lambda: ContextRefiner().transform(X), NotFittedError, "call fit"),
+        (lambda: ContextRefiner().save("nowhere"), NotFittedError, "call fit"),
+        (lambda: ContextRefiner(**QUICK).fit(X), InputError, "no labels"),
+        (lambda: ContextRefiner(**QUICK).fit(X, np.arange(len(X))), InputError, "0 classes with two or more"),
+        (lambda: ContextRefiner(**QUICK).fit(X, np.zeros(len(X), int)), InputError, "1 class with two or more"),
+        (lambda: refiner.transform(unseen[:, :9]), ModelError, "9 dimensions .* trained on 32"),
+        (lambda: refiner.transform(unseen, context=unseen[:, :9]), ModelError, "context have 9 dimensions"),
+        (lambda: refiner.transform(unseen[:5]), InputError, "5 items"),
+        (lambda: refiner.transform(unseen, steps=4), InputError, "0 ≤ steps ≤ 3"),
+        (lambda: refiner.transform(unseen, steps=-1), InputError, "0 ≤ steps ≤ 3"),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+
+
+# ---- memory ------------------------------------------------------------------------------------------------------
+
+MEASURE = """
+import resource
+import numpy as np
+from entourage.neighbors import exact
+from entourage.systems.context_refiner import ContextRefiner
+
+exact._TILE_VALUES = 2**21  # 8 MiB of similarities at once instead of 256
+X = np.random.default_rng(0).standard_normal((12_000, 512), np.float32)
+y = np.arange(len(X))
+y[:100] = np.repeat(np.arange(10), 10)  # few classes to learn from: one step; the others are context
+settings = dict(n_neighbors=32, n_blocks=1, epochs=1, validation_share=0)
+ContextRefiner(**settings).fit(X[:200], y[:200])  # torch's own memory, and that of the network
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+ContextRefiner(**settings).fit(X, y)
+print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / X.nbytes)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux only")
+def test_training_holds_each_vector_a_few_times_not_once_per_neighbour():
+    """The normalised vectors and the training classes' share of them, not 32 copies of each."""
+    run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 6

@@ -1,0 +1,184 @@
+"""The refinement block and its network against loops written from Eq. 2 and 3."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from entourage.attention import CrossAttention
+from entourage.systems import context_refiner
+from entourage.systems.context_refiner import RefinerNetwork
+from entourage.training import seeded
+
+N, M, K, D, T = 7, 11, 4, 6, 3
+
+
+def linear(layer, x: np.ndarray) -> np.ndarray:
+    """W x + b in plain loops over the outputs."""
+    weight = layer.weight.detach().numpy()
+    bias = np.zeros(len(weight)) if layer.bias is None else layer.bias.detach().numpy()
+    return np.array([sum(w * value for w, value in zip(row, x, strict=True)) for row in weight]) + bias
+
+
+def projection(module, x: np.ndarray) -> np.ndarray:
+    """Linear - SiLU - Linear, SiLU(x) = x / (1 + exp(-x))."""
+    hidden = linear(module.inner, x)
+    return linear(module.outer, np.array([value / (1 + math.exp(-value)) for value in hidden]))
+
+
+def cross_attention(block, q: np.ndarray, context: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eq. 2 for one query: softmax(Q(q) K(c)^T / sqrt(d)) V(c), with the skip around Q; update (d,), weights (k,)."""
+    asked = q + projection(block.query, q)
+    logits = [np.dot(asked, projection(block.key, c)) / math.sqrt(len(q)) for c in context]
+    exponentials = [math.exp(logit) for logit in logits]
+    weights = np.array(exponentials) / sum(exponentials)
+    return sum(w * projection(block.value, c) for w, c in zip(weights, context, strict=True)), weights
+
+
+def refine(network, q: np.ndarray, context: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Eq. 3 for one query: (e^t, weights^t) for t = 1..T; the context is that of e^0 in every block."""
+    states, e = [], q
+    for block in network.blocks:
+        update, weights = cross_attention(block, e, context)
+        e = (e + update) / np.linalg.norm(e + update)
+        states.append((e, weights))
+    return states
+
+
+def network_with_biases(out_dim=None) -> RefinerNetwork:
+    """In float64, and with biases that are not zero, so that forgetting one shows."""
+
+    def build():
+        network = RefinerNetwork(D, T, out_dim).double()
+        for parameter in network.parameters():
+            if parameter.ndim == 1:
+                torch.nn.init.normal_(parameter, std=0.5)
+        return network
+
+    return seeded(0, build)
+
+
+@pytest.fixture
+def data():
+    generator = torch.Generator().manual_seed(1)
+    gallery = torch.nn.functional.normalize(torch.randn(M, D, generator=generator, dtype=torch.float64), dim=1)
+    queries = torch.nn.functional.normalize(torch.randn(N, D, generator=generator, dtype=torch.float64), dim=1)
+    rows = torch.stack([torch.randperm(M, generator=generator)[:K] for _ in range(N)])
+    return queries, gallery, rows
+
+
+# ---- one block ---------------------------------------------------------------------------------------------------
+
+
+def test_a_block_computes_equation_2(data):
+    queries, gallery, rows = data
+    block = network_with_biases().blocks[0]
+    update, weights = block(queries, *block.prepare(gallery[rows]))
+    for i in range(N):
+        wanted_update, wanted_weights = cross_attention(block, queries[i].numpy(), gallery[rows[i]].numpy())
+        np.testing.assert_allclose(update[i].detach(), wanted_update, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(weights[i].detach(), wanted_weights, rtol=1e-10)
+
+
+def test_a_bias_in_the_last_layer_of_k_would_change_nothing(data):
+    """Why it was left out: it adds the same number to all logits of a query, which the softmax does not see."""
+    queries, gallery, rows = data
+    block = network_with_biases().blocks[0]
+    q, context = queries[0].numpy(), gallery[rows[0]].numpy()
+    _, without = cross_attention(block, q, context)
+    block.key.outer.bias = torch.nn.Parameter(torch.randn(D, dtype=torch.float64, generator=torch.manual_seed(2)))
+    _, with_bias = cross_attention(block, q, context)
+    np.testing.assert_allclose(with_bias, without, rtol=1e-10)
+
+
+def test_a_block_does_not_see_the_order_of_the_context(data):
+    queries, gallery, rows = data
+    block = network_with_biases().blocks[0]
+    update, weights = block(queries, *block.prepare(gallery[rows]))
+    shuffled = [2, 0, 3, 1]
+    again, weights_again = block(queries, *block.prepare(gallery[rows[:, shuffled]]))
+    torch.testing.assert_close(again, update)
+    torch.testing.assert_close(weights_again, weights[:, shuffled])
+
+
+def test_a_context_of_one_is_taken_whole(data):
+    queries, gallery, rows = data
+    block = network_with_biases().blocks[0]
+    update, weights = block(queries, *block.prepare(gallery[rows[:, :1]]))
+    assert weights.tolist() == [[1.0]] * N
+    torch.testing.assert_close(update, block.value(gallery[rows[:, 0]]))
+
+
+# ---- the network -------------------------------------------------------------------------------------------------
+
+
+def test_inference_computes_equation_3_step_by_step(data):
+    queries, gallery, rows = data
+    network = network_with_biases()
+    states = list(network.steps(queries, gallery, rows, T))
+    assert len(states) == T
+    for i in range(N):
+        wanted = refine(network, queries[i].numpy(), gallery[rows[i]].numpy())
+        for (e, weights), (wanted_e, wanted_weights) in zip(states, wanted, strict=True):
+            np.testing.assert_allclose(e[i], wanted_e, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(weights[i], wanted_weights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("out_dim", [None, 9])
+def test_training_form_equals_inference_form(data, out_dim):
+    queries, gallery, rows = data
+    network = network_with_biases(out_dim)
+    *_, (last, _) = network.steps(queries, gallery, rows, T)
+    trained = network(queries, gallery[rows])
+    assert trained.shape == (N, out_dim or D)
+    torch.testing.assert_close(trained, network.finish(last))
+    torch.testing.assert_close(trained.norm(dim=1), torch.ones(N, dtype=torch.float64))
+
+
+def test_parts_of_a_large_set_are_put_together_in_order(data, monkeypatch):
+    queries, gallery, rows = data
+    network = network_with_biases()
+    whole = list(network.steps(queries, gallery, rows, T))
+    monkeypatch.setattr(context_refiner, "_ITEMS_AT_ONCE", 3)
+    for (e, weights), (wanted_e, wanted_weights) in zip(network.steps(queries, gallery, rows, T), whole, strict=True):
+        torch.testing.assert_close(e, wanted_e)
+        torch.testing.assert_close(weights, wanted_weights)
+
+
+def test_inference_leaves_its_input_as_it_was_and_keeps_no_gradient(data):
+    queries, gallery, rows = data
+    copies = [tensor.clone() for tensor in data]
+    *_, (last, weights) = network_with_biases().steps(queries, gallery, rows, T)
+    assert all(torch.equal(tensor, copy) for tensor, copy in zip(data, copies, strict=True))
+    assert not last.requires_grad and not weights.requires_grad
+
+
+def test_gradients_are_finite_and_reach_every_parameter(data):
+    queries, gallery, rows = data
+    network = network_with_biases(out_dim=9)
+    network(queries, gallery[rows]).square().mul(torch.arange(9)).sum().backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_the_papers_network_has_its_twelve_million_parameters():
+    """Per block 6 d^2 weights and 5 d biases: 8 * (6 * 512^2 + 5 * 512) = 12,603,392."""
+    with torch.device("meta"):
+        network = RefinerNetwork(512, 8)
+    count = sum(parameter.numel() for parameter in network.parameters())
+    assert 12_500_000 < count < 12_700_000
+    assert count == 12_603_392
+
+
+def test_layers_start_as_in_the_papers_framework():
+    """Glorot: uniform within ± sqrt(6 / (d + d)); biases zero."""
+    block = seeded(3, lambda: CrossAttention(128))
+    limit = math.sqrt(6 / 256)
+    for name, parameter in block.named_parameters():
+        if parameter.ndim == 1:
+            assert not parameter.any(), name
+        else:
+            assert 0.99 * limit < parameter.abs().max() <= limit, name
+            assert parameter.std().item() == pytest.approx(limit / math.sqrt(3), rel=0.02), name

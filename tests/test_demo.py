@@ -1,0 +1,75 @@
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from entourage import ContextRefiner, evaluate
+from entourage.cli import app
+from entourage.demo import DemoSettings, run_demo
+from entourage.errors import FileError
+
+SMALL = DemoSettings(max_classes=12, per_class=10, encoder_epochs=2, refiner_epochs=1)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    events = []
+    folder = tmp_path_factory.mktemp("demo") / "deeper" / "run"
+    result = run_demo(folder, settings=SMALL, progress=lambda *event: events.append(event))
+    return folder, result, events
+
+
+def test_run_folder_holds_vectors_model_metrics_and_pictures(run):
+    folder, result, _ = run
+    raw, refined = np.load(folder / "test_raw.npz"), np.load(folder / "test_refined.npz")
+    assert raw["vectors"].shape == refined["vectors"].shape == (120, 128)
+    again = ContextRefiner.load(folder / "model").transform(raw["vectors"])
+    np.testing.assert_allclose(again, refined["vectors"], atol=1e-5)
+    written = json.loads((folder / "metrics.json").read_text())
+    assert written == result.document()
+    for name in ("steps.png", "retrieval.png"):
+        with Image.open(folder / name) as picture:
+            assert min(picture.size) > 500
+
+
+def test_scores_are_those_of_the_written_vectors(run):
+    folder, result, _ = run
+    for name, scores in (("test_raw", result.before), ("test_refined", result.after)):
+        with np.load(folder / f"{name}.npz") as file:
+            again = evaluate(file["vectors"], file["labels"], seed=0)
+        assert again.metrics == pytest.approx(scores.metrics)
+
+
+def test_training_and_test_classes_are_disjoint(run):
+    folder, *_ = run
+    train, test = (set(np.load(folder / f"{name}.npz")["labels"]) for name in ("train", "test_raw"))
+    assert not train & test
+    assert not {label.split()[0] for label in train} & {label.split()[0] for label in test}
+
+
+def test_progress_is_reported_throughout(run):
+    *_, events = run
+    titles = {title.partition(" (")[0] for title, _, _ in events}
+    assert {"drawing glyphs", "training the encoder", "training the refiner", "embedding", "ranking"} <= titles
+    assert all(0 <= done <= total for _, done, total in events)
+
+
+def test_an_existing_folder_is_not_touched_without_overwrite(run):
+    folder, *_ = run
+    with pytest.raises(FileError, match="exists already"):
+        run_demo(folder, settings=SMALL)
+
+
+def test_command_prints_one_document_and_finds_a_free_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("entourage.demo.QUICK", SMALL)
+    for expected in ("runs/demo", "runs/demo-2"):
+        outcome = CliRunner().invoke(app, ["demo", "--quick", "--json"])
+        assert outcome.exit_code == 0, outcome.stderr
+        document = json.loads(outcome.stdout)
+        assert document["folder"] == expected
+        assert document.keys() >= {"protocol", "metrics", "metrics_before"}
+    table = CliRunner().invoke(app, ["demo", "--quick", "--out", "mine"]).stdout
+    assert all(word in table for word in ("before", "after", "recall@1", "map@r", "Written to mine"))

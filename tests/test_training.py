@@ -1,0 +1,226 @@
+"""The fit loop: which epoch is kept, when it stops, and that an interrupted run ends as if it had not been."""
+
+import pytest
+import torch
+from torch import nn
+
+from entourage.errors import FileError, InputError
+from entourage.training import History, fit_model, seeded
+
+
+class Crash(Exception):
+    """Stands for a power cut."""
+
+
+def model_and_optimizer(seed=0):
+    model = seeded(seed, lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)))
+    return model, torch.optim.Adam(model.parameters(), 0.05, fused=True)
+
+
+def fit(model, optimizer, scores=None, *, epochs=6, patience=100, crash_in=None, **options) -> History:
+    """Regress x_0 x_1 on batches that depend on the epoch alone; `scores` are what evaluate() says in turn."""
+    scores = None if scores is None else iter(scores)
+
+    def batches(epoch):
+        if epoch == crash_in:
+            raise Crash
+        generator = torch.Generator().manual_seed(epoch)
+        return [torch.randn(16, 4, generator=generator) for _ in range(3)]
+
+    def loss(x):
+        return (model(x)[:, 0] - x[:, 0] * x[:, 1]).square().mean()
+
+    evaluate = None if scores is None else lambda: next(scores)
+    return fit_model(
+        model, optimizer, batches=batches, loss=loss, evaluate=evaluate, epochs=epochs, patience=patience, **options
+    )
+
+
+def weights(model) -> list[torch.Tensor]:
+    return [value.clone() for value in model.state_dict().values()]
+
+
+def equal(left, right) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+def weights_after(epochs: int) -> list[torch.Tensor]:
+    model, optimizer = model_and_optimizer()
+    if epochs:
+        fit(model, optimizer, epochs=epochs)
+    return weights(model)
+
+
+# ---- the epoch kept ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [
+        ([0.1, 0.2, 0.7, 0.4, 0.6], 2),
+        ([0.1, 0.2, 0.3, 0.4, 0.5], 4),
+        ([0.9, 0.2, 0.3, 0.4, 0.5], 0),  # training made it worse: the initial weights stay
+        ([0.1, 0.5, 0.5, 0.5, 0.4], 1),  # the first of equals
+    ],
+)
+def test_the_model_ends_with_the_weights_of_its_best_epoch(scores, best):
+    model, optimizer = model_and_optimizer()
+    history = fit(model, optimizer, scores, epochs=4)
+    assert history.best_epoch == best
+    assert history.best_score == scores[best]
+    assert [point["score"] for point in history.curve] == scores
+    assert equal(weights(model), weights_after(best))
+    assert not model.training
+
+
+def test_without_evaluation_the_last_epoch_is_kept():
+    model, optimizer = model_and_optimizer()
+    history = fit(model, optimizer, epochs=3)
+    assert (history.best_epoch, history.epoch, history.best_score) == (3, 3, None)
+    assert equal(weights(model), weights_after(3))
+
+
+def test_the_curve_starts_before_training_and_the_loss_falls():
+    model, optimizer = model_and_optimizer()
+    curve = fit(model, optimizer, epochs=20).curve
+    assert [point["epoch"] for point in curve] == list(range(21))
+    assert curve[0]["loss"] is None
+    assert curve[20]["loss"] < 0.5 * curve[1]["loss"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "last"),
+    [
+        ([0.1, 0.5, 0.4, 0.4, 0.9], 2, 3),  # epochs 2 and 3 are no better than 1; 0.9 is never seen
+        ([0.1, 0.5, 0.4, 0.6, 0.5, 0.5], 2, 5),  # epoch 3 starts the count anew
+        ([0.5, 0.4], 1, 1),
+        ([0.5, 0.5, 0.5, 0.5], 3, 3),  # equal is not better
+    ],
+)
+def test_it_stops_after_so_many_epochs_without_a_better_one(scores, patience, last):
+    model, optimizer = model_and_optimizer()
+    history = fit(model, optimizer, scores, patience=patience, epochs=50)
+    assert history.epoch == last
+
+
+def test_evaluation_sees_the_model_in_evaluation_mode_and_training_in_training_mode():
+    model, optimizer = model_and_optimizer()
+    modes = {"evaluate": set(), "loss": set()}
+
+    def loss(x):
+        modes["loss"].add(model.training)
+        return model(x).square().mean()
+
+    def evaluate():
+        modes["evaluate"].add(model.training)
+        return 0.0
+
+    fit_model(
+        model,
+        optimizer,
+        batches=lambda epoch: [torch.ones(2, 4)],
+        loss=loss,
+        evaluate=evaluate,
+        epochs=2,
+        patience=9,
+    )
+    assert modes == {"evaluate": {False}, "loss": {True}}
+
+
+def test_progress_names_the_epoch_and_the_best_score():
+    seen = []
+    fit(*model_and_optimizer(), [0.25, 0.5, 0.4], epochs=2, progress=lambda *call: seen.append(call))
+    assert seen[0] == ("training (epoch 1 of at most 2, best 0.2500)", 1, 3)
+    assert seen[-1] == ("training (epoch 2 of at most 2, best 0.5000)", 3, 3)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_loss_that_is_not_finite_ends_the_run_with_a_reason(value):
+    model, optimizer = model_and_optimizer()
+    with pytest.raises(InputError, match=rf"became {value} .*epoch 1 .*lower the learning rate"):
+        fit_model(
+            model,
+            optimizer,
+            batches=lambda epoch: [torch.ones(2, 4)],
+            loss=lambda x: model(x).mean() * 0 + value,
+            evaluate=None,
+            epochs=2,
+            patience=1,
+        )
+
+
+# ---- resuming ----------------------------------------------------------------------------------------------------
+
+SCORES = [0.1, 0.5, 0.2, 0.3, 0.6, 0.4, 0.5]
+
+
+@pytest.mark.parametrize("crash_in", [1, 2, 5])
+@pytest.mark.parametrize("scores", [SCORES, [0.9, *SCORES[1:]], None], ids=["best later", "best first", "unscored"])
+def test_a_resumed_run_ends_bit_for_bit_as_one_never_interrupted(tmp_path, scores, crash_in):
+    unbroken, optimizer = model_and_optimizer()
+    wanted = fit(unbroken, optimizer, scores)
+
+    checkpoint = tmp_path / "run.checkpoint"
+    with pytest.raises(Crash):
+        fit(*model_and_optimizer(), scores, checkpoint=checkpoint, crash_in=crash_in)
+    resumed, optimizer = model_and_optimizer(seed=77)  # its own initial weights must not matter
+    rest = scores and scores[crash_in:]
+    history = fit(resumed, optimizer, rest, checkpoint=checkpoint, resume=True)
+
+    assert equal(weights(resumed), weights(unbroken))
+    assert history == wanted
+
+
+def test_a_finished_run_is_resumed_to_itself_without_training(tmp_path):
+    checkpoint = tmp_path / "run.checkpoint"
+    model, optimizer = model_and_optimizer()
+    wanted = fit(model, optimizer, SCORES, checkpoint=checkpoint)
+    again, optimizer = model_and_optimizer(seed=77)
+    assert fit(again, optimizer, [], checkpoint=checkpoint, resume=True, crash_in=7) == wanted
+    assert equal(weights(again), weights(model))
+
+
+def test_without_resume_an_old_checkpoint_is_replaced_not_read(tmp_path):
+    checkpoint = tmp_path / "run.checkpoint"
+    checkpoint.write_bytes(b"something old")
+    model, optimizer = model_and_optimizer()
+    fit(model, optimizer, epochs=2, checkpoint=checkpoint)
+    assert equal(weights(model), weights_after(2))
+    assert fit(*model_and_optimizer(), epochs=2, checkpoint=checkpoint, resume=True).epoch == 2
+
+
+def test_resuming_without_a_checkpoint_starts_from_the_beginning(tmp_path):
+    model, optimizer = model_and_optimizer()
+    fit(model, optimizer, epochs=2, checkpoint=tmp_path / "new", resume=True)
+    assert equal(weights(model), weights_after(2))
+
+
+def test_a_checkpoint_of_other_data_or_settings_is_refused(tmp_path):
+    checkpoint = tmp_path / "run.checkpoint"
+    fit(*model_and_optimizer(), epochs=1, checkpoint=checkpoint, fingerprint="these")
+    with pytest.raises(FileError, match="other data or settings"):
+        fit(*model_and_optimizer(), epochs=2, checkpoint=checkpoint, fingerprint="those", resume=True)
+
+
+@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[: len(b) // 2], lambda b: b"\0" * len(b)])
+def test_a_damaged_checkpoint_is_refused_with_the_remedy(tmp_path, damage):
+    checkpoint = tmp_path / "run.checkpoint"
+    fit(*model_and_optimizer(), epochs=1, checkpoint=checkpoint)
+    checkpoint.write_bytes(damage(checkpoint.read_bytes()))
+    with pytest.raises(FileError, match="delete it and start again"):
+        fit(*model_and_optimizer(), epochs=2, checkpoint=checkpoint, resume=True)
+
+
+def test_no_temporary_file_is_left_beside_the_checkpoint(tmp_path):
+    fit(*model_and_optimizer(), epochs=2, checkpoint=tmp_path / "run.checkpoint")
+    assert [path.name for path in tmp_path.iterdir()] == ["run.checkpoint"]
+
+
+# ---- seeds -------------------------------------------------------------------------------------------------------
+
+
+def test_seeded_weights_depend_on_the_seed_and_leave_the_global_state_alone():
+    before = torch.get_rng_state()
+    first, again, other = (weights(model_and_optimizer(seed)[0]) for seed in (0, 0, 1))
+    assert equal(first, again) and not equal(first, other)
+    assert torch.equal(torch.get_rng_state(), before)

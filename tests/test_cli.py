@@ -123,7 +123,7 @@ BAD = {
     "NaN in the gallery": ("evaluate v.npz --gallery nan.npy --gallery-labels l.npy", "nan.npy: row 3"),
     "wrong dimension": (f"refine wide.npy {REFINE}", "the vectors have 16 dimensions but the model was trained on 8"),
     "wrong gallery": ("evaluate v.npz --gallery wide.npy --gallery-labels l.npy", "8 dimensions and the gallery 16"),
-    "k >= N to refine": (f"refine few.npy {REFINE}", "5 items, which offer 4"),
+    "k >= N to refine": (f"refine few.npy {REFINE}", "5 vectors to find k ="),
     "k >= N to fit": ("fit v.npz --out out --neighbors 80", "n_neighbors is 80 but there are only 80 vectors"),
     "repeated ids": ("evaluate twice.npz --labels l.npy", "twice.npz: id 0 appears 10 times (8 ids repeated)"),
     "ragged rows": ("evaluate ragged.parquet", "ragged.parquet: column `vector` has rows of 1 or 2 values"),
@@ -148,8 +148,8 @@ BAD = {
     "text named .npy": (f"refine text.npy {REFINE}", "text.npy begins with b'0.1 0.'"),
     "pickled objects": (f"refine objects.npy {REFINE}", "objects.npy holds Python objects, which are never loaded"),
     "no model": ("refine v.npy --model nothing --out out.npy", "nothing has no config.json and no model.safetensors"),
-    "truncated model": ("refine v.npy --model cut-model --out out.npy", "the model in cut-model is damaged"),
-    "damaged config": ("refine v.npy --model bad-config --out out.npy", "the model in bad-config is damaged"),
+    "truncated model": ("refine v.npy --model cut-model --out out.npy", "the model in cut-model cannot be used"),
+    "damaged config": ("refine v.npy --model bad-config --out out.npy", "the model in bad-config cannot be used"),
     # outputs
     "output in the way": ("refine v.npy --model model --out there.npy", "there.npy exists already"),
     "model in the way": ("fit v.npy --labels l.npy --out model", "model exists already"),
@@ -161,7 +161,7 @@ BAD = {
     "nothing to resume": ("fit v.npz --out out --resume", "there is no out.checkpoint to resume from"),
     # settings
     "too many steps": (f"refine v.npy {REFINE} --steps 3", "steps is 3; wanted 0 ≤ steps ≤ 2"),
-    "no epochs": ("fit v.npz --out out --epochs 0", "epochs is 0; wanted at least 1"),
+    "no epochs": ("fit v.npz --out out --epochs 0", "epochs is 0; wanted a whole number, at least 1"),
     "hopeless rate": (f"fit v.npz --out out {FIT} --learning-rate 1e30", "lower the learning rate"),
     "unknown rule": ("evaluate v.npz --no-match maybe", "no_match is 'maybe'; wanted"),
 }

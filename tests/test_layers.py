@@ -12,6 +12,7 @@ ROOT = Path(entourage.__file__).parent
 
 # From top to bottom; a module may import what lies strictly below it, or its own package.
 LAYERS = [
+    {"__main__"},
     {"cli", "explorer"},
     {"demo", "compare", "doctor", "engine"},
     {"figures"},

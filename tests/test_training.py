@@ -130,14 +130,15 @@ def test_evaluation_sees_the_model_in_evaluation_mode_and_training_in_training_m
 def test_progress_names_the_epoch_and_the_best_score():
     seen = []
     fit(*model_and_optimizer(), [0.25, 0.5, 0.4], epochs=2, progress=lambda *call: seen.append(call))
-    assert seen[0] == ("training (epoch 1 of at most 2, best 0.2500)", 1, 3)
-    assert seen[-1] == ("training (epoch 2 of at most 2, best 0.5000)", 3, 3)
+    assert seen[0] == ("training (epoch 1/2, best 0.250)", 1, 6)
+    assert seen[-2] == ("training (epoch 2/2, best 0.500)", 6, 6)
+    assert seen[-1] == ("training (kept epoch 1, best 0.500)", 1, 1)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_a_loss_that_is_not_finite_ends_the_run_with_a_reason(value):
     model, optimizer = model_and_optimizer()
-    with pytest.raises(InputError, match=rf"became {value} .*epoch 1 .*lower the learning rate"):
+    with pytest.raises(InputError, match=rf"became {value} .*epoch 1/2.*lower the learning rate"):
         fit_model(
             model,
             optimizer,

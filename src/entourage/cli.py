@@ -72,7 +72,7 @@ def demo(
     from entourage.demo import run_demo
     from entourage.progress import terminal_progress
 
-    with terminal_progress() as progress:
+    with terminal_progress(log=True) as progress:
         result = run_demo(out, quick=quick, seed=seed, overwrite=overwrite, progress=progress)
     names = ("before", result.before.metrics), ("after", result.after.metrics)
     _report(result.document(), as_json, _facts(result.protocol), _side_by_side(*names), f"Written to {result.folder}")

@@ -38,13 +38,13 @@ class DemoSettings:
     """Classes of each split; None for all."""
     per_class: int = 20
     """Pictures of each class."""
-    encoder_epochs: int = 10
+    encoder_epochs: int = 12
     """Passes over the training pictures; fixed, so that no score chooses it."""
     refiner_epochs: int = 12
     """At most this many passes for the refiner; held-out training classes choose which to keep."""
 
 
-QUICK = DemoSettings(max_classes=90, per_class=12, encoder_epochs=10, refiner_epochs=8)
+QUICK = DemoSettings(max_classes=60, per_class=20, encoder_epochs=12, refiner_epochs=8)
 
 
 @dataclass(frozen=True)

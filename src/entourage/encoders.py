@@ -39,6 +39,7 @@ class SmallResNet(nn.Module):
             ResidualBlock(width, width), ResidualBlock(width, 2 * width), ResidualBlock(2 * width, 4 * width)
         )
         self.projection = nn.Linear(4 * width, dim)
+        self.to(memory_format=torch.channels_last)  # the layout CPU convolutions are fastest in
 
     def forward(self, pictures: Tensor) -> Tensor:
         maps = self.stages(self.stem(pictures[:, None]))  # (b, 4 * width, H / 8, W / 8)

@@ -72,6 +72,7 @@ def evaluate_embeddings(
     progress=None,
 ) -> Scores:
     """`evaluate` for Embeddings that carry their labels."""
+    metrics.check_no_match(no_match)
     target = queries if gallery is None else gallery
     if queries.labels is None or target.labels is None:
         raise InputError("the embeddings have no labels; wanted one per item to tell right from wrong")
@@ -87,8 +88,9 @@ def evaluate_embeddings(
     if nmi:
         if progress:
             progress("clustering for NMI", 0, 1)
-        clusters = kmeans(queries.vectors, len(np.unique(query_codes)), seed)
-        values["nmi"] = metrics.normalized_mutual_information(query_codes, clusters)
+        by_id = np.argsort(queries.ids, kind="stable")  # so that the order of the rows does not matter
+        clusters = kmeans(queries.vectors[by_id], len(np.unique(query_codes)), seed)
+        values["nmi"] = metrics.normalized_mutual_information(query_codes[by_id], clusters)
         if progress:
             progress("clustering for NMI", 1, 1)
     protocol = _protocol(queries, target, own_rows, matches, no_match, nmi, seed)

@@ -12,6 +12,7 @@ from entourage.errors import InputError
 __all__ = [
     "average_precision_at",
     "average_precision_at_r",
+    "check_no_match",
     "count_matches",
     "mean",
     "normalized_mutual_information",
@@ -57,10 +58,14 @@ def average_precision_at(hits, matches, k: int) -> np.ndarray:
 
 def mean(values, matches, no_match: str = "zero") -> float:
     """Mean over queries; those with R = 0 count as 0 ("zero", as in the papers) or are left out ("drop")."""
-    if no_match not in ("zero", "drop"):
-        raise InputError(f'no_match is {no_match!r}; wanted "zero" or "drop"')
+    check_no_match(no_match)
     kept = values if no_match == "zero" else values[matches > 0]
     return float(kept.mean()) if len(kept) else 0.0
+
+
+def check_no_match(no_match: str) -> None:
+    if no_match not in ("zero", "drop"):
+        raise InputError(f'no_match is {no_match!r}; wanted "zero" or "drop"')
 
 
 def normalized_mutual_information(labels, clusters) -> float:

@@ -1,5 +1,6 @@
 """Progress on the terminal for anything that reports it as progress(title, done, total)."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -9,27 +10,23 @@ Progress = Callable[[str, int, int], None]
 
 
 @contextmanager
-def terminal_progress() -> Iterator[Progress]:
+def terminal_progress(*, log: bool = False) -> Iterator[Progress]:
     """Bars on standard error, one per kind of work; a title's part in brackets may change while it goes on.
 
-    They start with the first report, so that an error before it stands alone; a log instead of a terminal gets none.
+    They start with the first report, so that an error before it stands alone. Where standard error is no terminal
+    nothing is shown or, with `log`, each new title as a line.
     """
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda title, done, total: None
+        yield _log_lines() if log else _silence
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
+    time_left = TimeRemainingColumn(elapsed_when_finished=True)
+    bars = Progress(
+        TextColumn("{task.description}"), BarColumn(bar_width=14), MofNCompleteColumn(), time_left, console=console
+    )
     tasks = {}
 
     def show(title: str, done: int, total: int) -> None:
@@ -45,3 +42,18 @@ def terminal_progress() -> Iterator[Progress]:
     finally:
         if tasks:
             bars.stop()
+
+
+def _log_lines() -> Progress:
+    seen = set()
+
+    def log(title: str, done: int, total: int) -> None:
+        if title not in seen:
+            seen.add(title)
+            print(title, file=sys.stderr, flush=True)
+
+    return log
+
+
+def _silence(title: str, done: int, total: int) -> None:
+    pass

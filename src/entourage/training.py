@@ -80,15 +80,16 @@ def fit_model(
         epoch = history.epoch + 1
         mean_loss = None
         if epoch > 0:
-            best_so_far = "" if history.best_score is None else f", best {history.best_score:.4f}"
-            stage = f"{title} (epoch {epoch} of at most {epochs}{best_so_far})"
-            mean_loss = _train_epoch(model, optimizer, batches(epoch), loss, stage, progress)
+            stage = f"{title} (epoch {epoch}/{epochs}{_best(history)})"
+            mean_loss = _train_epoch(model, optimizer, batches(epoch), loss, stage, (epoch - 1, epochs), progress)
         model.eval()
         score = evaluate() if evaluate else None
         if history.add(epoch, mean_loss, score):
             best = _copy(model)
         if checkpoint:
             _save_checkpoint(checkpoint, model, best, optimizer, history, fingerprint)
+    if progress:
+        progress(f"{title} (kept epoch {history.best_epoch}{_best(history)})", 1, 1)
     model.load_state_dict(best)
     model.eval()
     return history
@@ -101,7 +102,8 @@ def seeded(seed: int, build: Callable[[], nn.Module]) -> nn.Module:
         return build()
 
 
-def _train_epoch(model, optimizer, batches, loss, stage, progress) -> float:
+def _train_epoch(model, optimizer, batches, loss, stage, position, progress) -> float:
+    """Mean loss of one pass; position: (epochs done before, epochs at most), for a bar over the whole training."""
     model.train()
     batches = list(batches)
     total = 0.0
@@ -112,13 +114,15 @@ def _train_epoch(model, optimizer, batches, loss, stage, progress) -> float:
         optimizer.step()
         total += value.item()
         if progress:
-            progress(stage, done, len(batches))
+            progress(stage, position[0] * len(batches) + done, position[1] * len(batches))
     mean_loss = total / len(batches)
     if not math.isfinite(mean_loss):
-        raise InputError(
-            f"the loss became {mean_loss} while {stage}; lower the learning rate or choose another loss form"
-        )
+        raise InputError(f"the loss became {mean_loss} in {stage}; lower the learning rate or choose another loss form")
     return mean_loss
+
+
+def _best(history: History) -> str:
+    return "" if history.best_score is None else f", best {history.best_score:.3f}"
 
 
 def _copy(model: nn.Module) -> dict[str, Tensor]:

@@ -75,7 +75,9 @@ class Embeddings:
                 f"row {zero[0]} of the vectors is all zeros ({zero.size} such row{_s(zero.size)}); a vector needs "
                 "a direction to be compared: drop or re-encode them"
             )
-        lengths[np.abs(lengths - 1) < _SCALED_BEFORE] = 1
+        with np.errstate(over="ignore"):
+            unit_already = np.abs(scales * lengths - 1) < _SCALED_BEFORE
+        scales[unit_already] = lengths[unit_already] = 1
         unit = np.empty(raw.shape, np.float32)
         for rows in _blocks(len(raw)):
             unit[rows] = raw[rows].astype(np.float64) / scales[rows, None] / lengths[rows, None]

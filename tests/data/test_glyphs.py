@@ -165,7 +165,7 @@ def test_raw_pixels_recognise_a_character_often_but_not_always():
 def test_progress_is_told_after_each_class():
     told = []
     glyphs.load("train", per_class=1, max_classes=3, progress=lambda *step: told.append(step))
-    assert told == [("Drawing glyphs", done, 3) for done in (1, 2, 3)]
+    assert told == [("drawing glyphs", done, 3) for done in (1, 2, 3)]
 
 
 def test_an_unknown_split_is_named():

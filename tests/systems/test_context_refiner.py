@@ -115,7 +115,7 @@ def test_a_saved_model_is_not_overwritten_unasked_nor_read_if_damaged(tmp_path, 
     refiner.save(folder, overwrite=True)
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(ModelError, match="damaged"):
+    with pytest.raises(ModelError, match="cannot be used"):
         ContextRefiner.load(folder)
 
 
@@ -302,8 +302,8 @@ def test_unusable_data_are_refused(refiner, seen, unseen):
         (lambda: ContextRefiner(**QUICK).fit(X, np.arange(len(X))), InputError, "0 classes with two or more"),
         (lambda: ContextRefiner(**QUICK).fit(X, np.zeros(len(X), int)), InputError, "1 class with two or more"),
         (lambda: refiner.transform(unseen[:, :9]), ModelError, "9 dimensions .* trained on 32"),
-        (lambda: refiner.transform(unseen, context=unseen[:, :9]), ModelError, "context have 9 dimensions"),
-        (lambda: refiner.transform(unseen[:5]), InputError, "5 items"),
+        (lambda: refiner.transform(unseen, context=unseen[:, :9]), ModelError, "context vectors have 9 dimensions"),
+        (lambda: refiner.transform(unseen[:5]), InputError, "5 vectors"),
         (lambda: refiner.transform(unseen, steps=4), InputError, "0 ≤ steps ≤ 3"),
         (lambda: refiner.transform(unseen, steps=-1), InputError, "0 ≤ steps ≤ 3"),
     ]:
@@ -314,25 +314,27 @@ def test_unusable_data_are_refused(refiner, seen, unseen):
 # ---- memory ------------------------------------------------------------------------------------------------------
 
 MEASURE = """
-import resource
 import numpy as np
 from entourage.neighbors import exact
 from entourage.systems.context_refiner import ContextRefiner
 
-exact._TILE_VALUES = 2**21  # 8 MiB of similarities at once instead of 256
-X = np.random.default_rng(0).standard_normal((12_000, 512), np.float32)
+def most_memory_so_far():  # in bytes; unlike ru_maxrss, not inherited from the process that started this one
+    return next(1024 * int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+exact._TILE_VALUES = 2**20  # 4 MiB of similarities at once instead of 256
+X = np.random.default_rng(0).standard_normal((8_000, 512), np.float32)
 y = np.arange(len(X))
-y[:100] = np.repeat(np.arange(10), 10)  # few classes to learn from: one step; the others are context
+y[:20] = np.repeat(np.arange(10), 2)  # few items to learn from: one step; all others are context
 settings = dict(n_neighbors=32, n_blocks=1, epochs=1, validation_share=0)
-ContextRefiner(**settings).fit(X[:200], y[:200])  # torch's own memory, and that of the network
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+ContextRefiner(**settings).fit(X[:200], y[:200])  # what torch and the network take anyway
+before = most_memory_so_far()
 ContextRefiner(**settings).fit(X, y)
-print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / X.nbytes)
+print((most_memory_so_far() - before) / X.nbytes)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux only")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_training_holds_each_vector_a_few_times_not_once_per_neighbour():
-    """The normalised vectors and the training classes' share of them, not 32 copies of each."""
+    """The normalised vectors, the training classes' share of them and some room to work; not 32 copies of each."""
     run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
-    assert float(run.stdout) < 6
+    assert float(run.stdout) < 10

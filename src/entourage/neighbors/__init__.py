@@ -20,9 +20,10 @@ def search(queries: Embeddings, gallery: Embeddings | None = None, k: int = 8, *
     >>> search(items, k=1).rows.tolist()
     [[1], [0], [0]]
     """
+    blocks = search_blocks(queries, gallery, k)  # checks k before room is made for it
     rows = np.empty((len(queries), k), np.int64)
     similarities = np.empty((len(queries), k), np.float32)
-    for block, found in search_blocks(queries, gallery, k):
+    for block, found in blocks:
         rows[block], similarities[block] = found.rows, found.similarities
         if progress:
             progress("searching neighbours", block.stop, len(queries))
@@ -48,8 +49,8 @@ def search_blocks(
             f"k = {k} neighbours asked of {len(gallery)} items, which offer {available}; "
             f"wanted 1 ≤ k ≤ {available}: lower k or bring more items"
         )
-    for block, rows, similarities in exact.top_k(queries.vectors, gallery.vectors, gallery.ids, k, own_rows):
-        yield block, Neighbors(rows, similarities)
+    blocks = exact.top_k(queries.vectors, gallery.vectors, gallery.ids, k, own_rows)
+    return ((block, Neighbors(rows, similarities)) for block, rows, similarities in blocks)
 
 
 def own_gallery_rows(queries: Embeddings, gallery: Embeddings) -> np.ndarray:

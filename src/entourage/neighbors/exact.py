@@ -5,6 +5,7 @@ on where they lie in memory; searched as one they tie by construction, and their
 """
 
 from collections.abc import Iterator
+from itertools import pairwise, starmap
 
 import numpy as np
 
@@ -29,18 +30,22 @@ def top_k(queries, gallery, gallery_ids, k, own_rows) -> Iterator[tuple[slice, n
     in_order = all_distinct and bool((members == np.arange(len(members))).all())
     distinct = torch.from_dlpack(gallery if in_order else gallery[members[starts[:-1]]])
 
+    id_rank = np.argsort(np.argsort(gallery_ids, kind="stable"))
+
     tile = int(np.clip(_TILE_VALUES // len(sizes), 1, 1024))
-    for start in range(0, len(queries), tile):
-        block = slice(start, min(start + tile, len(queries)))
+    # Tiles of even size: a lone last query would be multiplied by other code and rounded differently.
+    bounds = np.linspace(0, len(queries), -(-len(queries) // tile) + 1).astype(int).tolist()
+    for block in starmap(slice, pairwise(bounds)):
         scores = torch.from_dlpack(queries[block]) @ distinct.T  # (n, groups)
         own = own_rows[block]
         alone = np.flatnonzero((own >= 0) & (sizes[group_of_row[own]] == 1))
         scores[alone, group_of_row[own[alone]]] = -torch.inf
-        values, groups = _top_groups(scores, min(k, len(sizes)))
+        # One group more than items asked for, as the first member of a group may be the query itself.
+        values, groups = _top_groups(scores, k if all_distinct else min(k + 1, len(sizes)))
         if all_distinct:
             yield block, members[groups], values
         else:
-            yield block, *_expand(groups, values, members, starts, own, k)
+            yield block, *_expand(groups, values, members, starts, own, id_rank, k)
 
 
 def _top_groups(scores, k) -> tuple[np.ndarray, np.ndarray]:
@@ -63,15 +68,19 @@ def _top_groups(scores, k) -> tuple[np.ndarray, np.ndarray]:
     return values.numpy(), positions.numpy()
 
 
-def _expand(groups, values, members, starts, own, k) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, k) for groups (n, m): each group's members in order of id, the query itself left out, cut at k."""
+def _expand(groups, values, members, starts, own, id_rank, k) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, k) for groups (n, m): their members, ties by id_rank (M,), the query itself left out, cut at k."""
     sizes = np.diff(starts)[groups]
-    before = np.cumsum(sizes, axis=1) - sizes
-    counts = np.clip(k + 1 - before, 0, sizes).ravel()  # k + 1, as one of them may be the query itself
+    nearer = np.cumsum(sizes, axis=1) - sizes  # members of the groups before each that do not tie with it
+    nearer[:, 1:][values[:, 1:] == values[:, :-1]] = 0
+    nearer = np.maximum.accumulate(nearer, axis=1)
+    counts = np.clip(k + 1 - nearer, 0, sizes).ravel()  # k + 1, as one of them may be the query itself
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     found = members[np.repeat(starts[groups].ravel(), counts) + within]
     similarity = np.repeat(values.ravel(), counts)
     query = np.repeat(np.repeat(np.arange(len(groups)), groups.shape[1]), counts)
+    tie = np.cumsum(np.r_[True, (np.diff(similarity) != 0) | (np.diff(query) != 0)])
+    found = found[np.argsort(tie * len(id_rank) + id_rank[found], kind="stable")]
 
     others = found != own[query]
     found, similarity, query = found[others], similarity[others], query[others]

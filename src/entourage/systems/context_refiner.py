@@ -13,7 +13,9 @@ N items, M context items, k neighbours, T blocks, d dimensions.
 
 import hashlib
 import json
+import math
 from dataclasses import asdict
+from numbers import Integral, Real
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +37,17 @@ from entourage.values import Attention, Embeddings, Neighbors, Trajectory, label
 __all__ = ["ContextRefiner"]
 
 _ITEMS_AT_ONCE = 1024
+# The least each whole-numbered setting can be; a batch needs two classes and two items of each to compare.
+_LEAST = {
+    "n_neighbors": 1,
+    "n_blocks": 1,
+    "out_dim": 1,
+    "batch_classes": 2,
+    "batch_per_class": 2,
+    "epochs": 1,
+    "patience": 1,
+    "seed": 0,
+}
 
 
 class RefinerNetwork(nn.Module):
@@ -231,10 +244,10 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         gallery's raw vectors. Refine the gallery too, and compare refined with refined. steps: exit after that
         many blocks instead of all.
         """
-        items, gallery, found = self._prepare(X, context, progress)
         n_steps = self.n_blocks if steps is None else steps
         if not 0 <= n_steps <= self.n_blocks:
             raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_blocks}, the number of blocks")
+        items, gallery, found = self._prepare(X, context, progress)
         for e, _ in self._states(items, gallery, found, n_steps, progress):
             last = e
         return self._finished(last)
@@ -258,12 +271,17 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
             raise NotFittedError("this ContextRefiner has not learned anything yet: call fit(X, y) or load(folder)")
         items = _embeddings(X)
         gallery = items if context is None or context is X else _embeddings(context)
-        for name, given in (("the vectors", items), ("the context", gallery)):
+        for name, given in (("vectors", items), ("context vectors", gallery)):
             if given.dim != self.n_features_in_:
                 raise ModelError(
-                    f"{name} have {given.dim} dimensions but the model was trained on {self.n_features_in_}; "
+                    f"the {name} have {given.dim} dimensions but the model was trained on {self.n_features_in_}; "
                     "use vectors of the encoder it was trained on, or fit a model for these"
                 )
+        if len(gallery) <= self.n_neighbors:
+            raise InputError(
+                f"{len(gallery)} vectors to find k = {self.n_neighbors} neighbours in; wanted at least "
+                f"{self.n_neighbors + 1}: give a larger gallery as context, or fit a model with fewer neighbours"
+            )
         return items, gallery, search(items, gallery, self.n_neighbors, progress=progress)
 
     def _states(self, items, gallery, found, n_steps: int, progress):
@@ -291,7 +309,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         config = {
             "system": "context_refiner",
             "version": 1,
-            "settings": self.get_params(),
+            "settings": self._settings(),
             "dim": self.n_features_in_,
             "data": self.data_,
             "raw_score": self.raw_score_,
@@ -315,29 +333,41 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
             )
         try:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            if (config["system"], config["version"]) != ("context_refiner", 1):
+                raise ValueError(
+                    f"it is {config['system']} version {config['version']}, wanted context_refiner version 1"
+                )
             refiner = cls(**config["settings"])
-            network = RefinerNetwork(config["dim"], refiner.n_blocks, refiner.out_dim)
+            refiner.n_features_in_, refiner.data_ = config["dim"], config["data"]
+            refiner.raw_score_, refiner.history_ = config["raw_score"], History(**config["history"])
+            network = RefinerNetwork(refiner.n_features_in_, refiner.n_blocks, refiner.out_dim)
             network.load_state_dict(load_file(folder / "model.safetensors"))
-            history = History(**config["history"])
-        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        except KeyError as error:
+            raise ModelError(
+                f"the model in {folder} lacks {error} in config.json; fit it again or copy it anew"
+            ) from error
+        except (SafetensorError, AttributeError, TypeError, ValueError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
-            raise ModelError(f"the model in {folder} is damaged ({reason}); fit it again or copy it anew") from error
-        refiner.network_, refiner.history_, refiner.n_features_in_ = network.eval(), history, config["dim"]
-        refiner.data_, refiner.raw_score_ = config["data"], config["raw_score"]
+            raise ModelError(
+                f"the model in {folder} cannot be used ({reason}); fit it again or copy it anew"
+            ) from error
+        refiner.network_ = network.eval()
         return refiner
 
     # ---- checks --------------------------------------------------------------------------------------------
 
     def _check(self, items: Embeddings) -> None:
-        for name in ("n_neighbors", "n_blocks", "batch_classes", "batch_per_class", "epochs", "patience"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; wanted at least 1")
-        if self.batch_classes < 2 or self.batch_per_class < 2:
-            raise InputError(
-                f"a batch of {self.batch_classes} classes x {self.batch_per_class} items has no pair to compare; "
-                "wanted at least 2 of each"
-            )
-        if not 0 <= self.validation_share < 1:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if not (isinstance(value, Integral) and value >= least) and not (name == "out_dim" and value is None):
+                raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
+        for name in ("alpha", "beta", "learning_rate"):
+            value = getattr(self, name)
+            if not (isinstance(value, Real) and 0 < value < math.inf):
+                raise InputError(f"{name} is {value!r}; wanted a number above 0")
+        if not (isinstance(self.threshold, Real) and math.isfinite(self.threshold)):
+            raise InputError(f"threshold is {self.threshold!r}; wanted a finite number")
+        if not isinstance(self.validation_share, Real) or not 0 <= self.validation_share < 1:
             raise InputError(f"validation_share is {self.validation_share}; wanted 0 ≤ share < 1")
         if items.labels is None:
             raise InputError("fit was given no labels; wanted one per vector: fit(X, y)")
@@ -353,11 +383,17 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
                 "wanted at least two such classes to learn from: bring more labelled items"
             )
 
+    def _settings(self) -> dict:
+        """The parameters as JSON can hold them: numpy numbers, as a grid search sets them, become Python's."""
+        return {
+            name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
+        }
+
     def _fingerprint(self, items: Embeddings, codes: np.ndarray) -> str:
         """Settings and data in a few letters, so that a checkpoint is only resumed with the same ones."""
-        digest = hashlib.sha256(json.dumps(self.get_params(), sort_keys=True).encode())
-        digest.update(np.ascontiguousarray(items.vectors))
-        digest.update(np.ascontiguousarray(codes))
+        digest = hashlib.sha256(json.dumps(self._settings(), sort_keys=True).encode())
+        for column in (items.vectors, items.ids, codes):
+            digest.update(np.ascontiguousarray(column))
         return digest.hexdigest()
 
 

@@ -156,7 +156,7 @@ BAD = {
     "never ours to replace": ("fit v.npz --out precious --overwrite", "precious is a folder that entourage did not"),
     "model over a file": ("fit v.npz --out l.csv --overwrite", "--out is l.csv; wanted the name of a folder"),
     "model over here": ("fit v.npz --out . --overwrite", "--out is .; wanted the name of a folder"),
-    "another format": ("refine v.npy --model model --out out.npz", "use --out out.npy"),
+    "another format": ("refine v.npy --model model --out out.npz", "call it out.npy"),
     "no such folder": ("refine v.npy --model model --out new/out.npy", "the folder new does not exist"),
     "nothing to resume": ("fit v.npz --out out --resume", "there is no out.checkpoint to resume from"),
     # settings
@@ -198,7 +198,9 @@ def test_a_damaged_model_never_runs_code(inside, tmp_path):
 
 
 def test_fit_writes_a_model_and_reports_it(inside, tmp_path):
-    report = document(run(f"fit v.parquet --out {tmp_path}/m {FIT} --json"))
+    outcome = run(f"fit v.parquet --out {tmp_path}/m {FIT} --json")
+    report = json.loads(outcome.stdout)
+    assert outcome.stderr.splitlines() == [f"warning: {warning}" for warning in report["warnings"]]
     assert sorted(os.listdir(tmp_path)) == ["m"]  # no checkpoint is left
     assert sorted(os.listdir(tmp_path / "m")) == ["config.json", "model.safetensors"]
     assert (report["protocol"]["items"], report["protocol"]["classes"]) == (COUNT, CLASSES)
@@ -218,7 +220,7 @@ def test_a_class_with_one_item_is_kept_and_reported(inside, tmp_path):
     labels = np.load("l.npy")
     labels[0] = 99
     np.save(tmp_path / "l.npy", labels)
-    report = document(run(f"fit v.npy --labels {tmp_path}/l.npy --out {tmp_path}/m {FIT} --json"))
+    report = json.loads(run(f"fit v.npy --labels {tmp_path}/l.npy --out {tmp_path}/m {FIT} --json").stdout)
     counts = {name: report["protocol"][name] for name in ("items", "classes", "classes_with_one_item")}
     assert counts == {"items": COUNT, "classes": CLASSES + 1, "classes_with_one_item": 1}
 
@@ -333,6 +335,25 @@ def test_evaluate_against_a_gallery(inside, tmp_path):
     assert list(scores["metrics"]) == METRICS[:-1]
     same = document(run("evaluate v.npy --labels l.npy --gallery v.npy --gallery-labels l.npy --no-nmi --json"))
     assert same == document(run("evaluate v.npy --labels l.npy --no-nmi --json"))
+    np.save(tmp_path / "other.npy", np.load("l.npy")[::-1])
+    refused = run(f"evaluate v.npy --labels l.npy --gallery v.npy --gallery-labels {tmp_path}/other.npy")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "is v.npy itself but has other labels" in refused.stderr
+
+
+def test_a_context_without_ids_is_said_to_hide_the_item_itself(inside, tmp_path):
+    shutil.copy("v.npy", tmp_path / "copy.npy")
+    shown = document(run(f"refine v.npy --model model --context {tmp_path}/copy.npy --out {tmp_path}/o.npy --json"))
+    assert "cannot be recognised" in shown["protocol"]["own_item"]
+    shutil.copy("v.npz", tmp_path / "copy.npz")
+    shown = document(run(f"refine v.npz --model model --context {tmp_path}/copy.npz --out {tmp_path}/o.npz --json"))
+    assert shown["protocol"]["own_item"] == f"left out by id, {COUNT} times"
+
+
+def test_a_typing_error_does_not_cost_the_checkpoint(inside, tmp_path):
+    (tmp_path / "m.checkpoint").write_bytes(b"hours of work")
+    assert run(f"fit typo.npy --out {tmp_path}/m --overwrite").exit_code == 2
+    assert (tmp_path / "m.checkpoint").read_bytes() == b"hours of work"
 
 
 def test_the_table_holds_the_same_numbers_in_percent_and_nothing_on_standard_error(inside):

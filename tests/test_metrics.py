@@ -64,7 +64,8 @@ def test_queries_without_a_match_count_as_zero_or_are_dropped():
     assert metrics.mean(recall, MATCHES) == 2 / 4
     assert metrics.mean(recall, MATCHES, "zero") == 2 / 4
     assert metrics.mean(recall, MATCHES, "drop") == 2 / 3
-    assert metrics.mean(recall[3:], MATCHES[3:], "drop") == 0.0
+    with pytest.raises(InputError, match="no query has a match"):
+        metrics.mean(recall[3:], MATCHES[3:], "drop")
 
 
 def test_an_unknown_rule_for_queries_without_a_match_is_refused():

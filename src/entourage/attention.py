@@ -9,20 +9,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["CrossAttention"]
+__all__ = ["CrossAttention", "glorot_linear"]
+
+
+def glorot_linear(n_in: int, n_out: int, *, bias: bool = True) -> nn.Linear:
+    """A linear layer initialised as in the paper's framework: Glorot uniform, zero bias."""
+    layer = nn.Linear(n_in, n_out, bias=bias)
+    nn.init.xavier_uniform_(layer.weight)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
 
 
 class Projection(nn.Module):
-    """Linear - SiLU - Linear, (..., d) -> (..., d), initialised as in the paper's framework (Glorot, zero bias)."""
+    """Linear - SiLU - Linear, (..., d) -> (..., d)."""
 
     def __init__(self, dim: int, *, outer_bias: bool = True):
         super().__init__()
-        self.inner = nn.Linear(dim, dim)
-        self.outer = nn.Linear(dim, dim, bias=outer_bias)
-        for layer in (self.inner, self.outer):
-            nn.init.xavier_uniform_(layer.weight)
-            if layer.bias is not None:
-                nn.init.zeros_(layer.bias)
+        self.inner = glorot_linear(dim, dim)
+        self.outer = glorot_linear(dim, dim, bias=outer_bias)
 
     def hidden(self, x: Tensor) -> Tensor:
         return F.silu(self.inner(x))

@@ -1,7 +1,8 @@
 """The command line: a table of thin commands, each a call into the library.
 
 Reports go to standard output, as a table or with --json as one document; everything else to standard error.
-Anything wrong with the input ends in one sentence and exit code 2.
+Anything wrong with files, values or settings ends in one sentence and exit code 2; so does a misused option, with
+the usage before it.
 """
 
 import functools
@@ -131,6 +132,8 @@ def fit(
     refiner.save(out, overwrite=overwrite)
     checkpoint.unlink(missing_ok=True)
     report = refiner.report()
+    for doubt in report["warnings"]:
+        typer.echo(f"warning: {doubt}", err=True)
     tables = _facts(report["protocol"]), _facts(report["metrics"], percent=True)
     _report(report | {"model": str(out)}, as_json, *tables, f"Written to {out}")
 
@@ -165,7 +168,8 @@ def refine(
     protocol = {
         "items": len(items),
         "context": "transductive: the vectors themselves" if gallery is None else f"gallery: {len(gallery)} items",
-        "neighbors": f"{refiner.n_neighbors}, exact, ties by id, never the item itself",
+        "neighbors": f"{refiner.n_neighbors}, exact, ties by id",
+        "own_item": _own_item(items, gallery),
         "steps": refiner.n_blocks if steps is None else steps,
     }
     metrics = {}
@@ -198,9 +202,13 @@ def evaluate(
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
     items = read_vectors(vectors, labels=labels)
     _check_labelled(items, vectors, "--labels")
-    target = None if _is_same(gallery, vectors) else read_vectors(gallery, labels=gallery_labels)
+    target = None if gallery is None else read_vectors(gallery, labels=gallery_labels)
     if target is not None:
         _check_labelled(target, gallery, "--gallery-labels")
+    if target is not None and _is_same(gallery, vectors):
+        if gallery_labels is not None and target.labels.astype(str).tolist() != items.labels.astype(str).tolist():
+            raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
+        target = None  # one set, in which no item finds itself
     with terminal_progress() as progress:
         scores = evaluate_embeddings(items, target, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
     _report(scores.document(), as_json, _facts(scores.protocol), _facts(scores.metrics, percent=True))
@@ -211,6 +219,17 @@ def _check_labelled(items, path: Path, option: str) -> None:
         raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}")
 
 
+def _own_item(items, gallery) -> str:
+    """How an item is kept out of its own context."""
+    from entourage.neighbors import own_gallery_rows
+
+    if gallery is None:
+        return "left out of its own context"
+    if not (items.named and gallery.named):
+        return "cannot be recognised in the gallery: no ids in both files"
+    return f"left out by id, {(own_gallery_rows(items, gallery) >= 0).sum()} times"
+
+
 def _is_same(gallery: Path | None, vectors: Path) -> bool:
     """Whether the gallery is the vectors themselves, not named or named twice."""
     return gallery is None or (gallery.exists() and vectors.exists() and gallery.samefile(vectors))
@@ -218,12 +237,10 @@ def _is_same(gallery: Path | None, vectors: Path) -> bool:
 
 def _checkpoint_of(out: Path, *, resume: bool, overwrite: bool) -> Path:
     checkpoint = out.with_name(out.name + ".checkpoint")
-    if checkpoint.exists() and not resume:
-        if not overwrite:
-            raise FileError(
-                f"{checkpoint} keeps an interrupted run; add --resume to go on with it, or --overwrite to start again"
-            )
-        checkpoint.unlink()
+    if checkpoint.exists() and not (resume or overwrite):
+        raise FileError(
+            f"{checkpoint} keeps an interrupted run; add --resume to go on with it, or --overwrite to start again"
+        )
     if resume and not checkpoint.exists():
         raise FileError(f"there is no {checkpoint} to resume from; run without --resume to start")
     return checkpoint

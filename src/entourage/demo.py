@@ -94,7 +94,8 @@ def run_demo(
         "data": f"glyphs, {len(test)} pictures of scripts unseen in training",
         "context": f"transductive: {refiner.n_neighbors} neighbours among the test pictures, labels unused",
         "encoder": f"SmallResNet, {settings.encoder_epochs} epochs, multi-similarity loss",
-        "refiner": f"epoch {refiner.history_.best_epoch} of {refiner.history_.epoch}, chosen on training classes",
+        "refiner": f"epoch {refiner.history_.best_epoch} of {refiner.history_.epoch}, chosen on training classes "
+        "held out of its training (the encoder has seen them)",
         "seed": seed,
         **scores[-1].protocol,
     }
@@ -107,7 +108,7 @@ def run_demo(
         _draw_pictures(filling, unseen, steps, scores)
         (filling / "metrics.json").write_text(json.dumps(result.document(), indent=2) + "\n", encoding="utf-8")
         seconds = round(time.perf_counter() - started, 1)
-        run = {"settings": asdict(settings), "seed": seed, "entourage": __version__, "seconds": seconds}
+        run = {"entourage": __version__, "settings": asdict(settings), "seed": seed, "seconds": seconds}
         (filling / "run.json").write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
     return result
 
@@ -138,14 +139,14 @@ def _draw_pictures(folder: Path, images: Images, steps: list[Embeddings], scores
         "MAP@R": [score.metrics["map@r"] for score in scores],
     }
     note = f"glyphs, {len(images)} pictures of unseen scripts; context: the test pictures themselves"
-    save(draw_steps(curves, "What each block adds", note), folder / "steps.png")
+    save(draw_steps(curves, "Scores after each block", note), folder / "steps.png")
     gains = scores[-1].average_precision - scores[0].average_precision
     before, after = (search(e, k=_SHOWN) for e in (steps[0], steps[-1]))
     sheet = draw_retrieval(
         images,
         before,
         after,
-        choose_queries(gains, n_best=6, n_worst=3),
+        choose_queries(gains, n_best=4, n_worst=4),
         gains,
         "Biggest gains, then biggest losses (✓ same character, ✗ another)",
     )

@@ -13,7 +13,7 @@ from entourage.errors import InputError
 from entourage.neighbors import own_gallery_rows, search_blocks
 from entourage.values import Embeddings, label_codes, shared_codes
 
-__all__ = ["Scores", "evaluate", "evaluate_embeddings"]
+__all__ = ["Scores", "evaluate", "evaluate_embeddings", "mean_average_precision_at_r"]
 
 RECALL_AT = (1, 2, 4, 8, 10, 100)
 MAP_AT = 1000
@@ -119,7 +119,7 @@ def _score(hits, matches) -> dict:
 
 def _protocol(queries, gallery, own_rows, matches, no_match, nmi, seed) -> dict:
     same_set = gallery is queries
-    n_classes = len(np.unique(label_codes(queries.labels)))
+    n_classes = len(np.unique(queries.labels))
     return {
         "queries": len(queries),
         "gallery": len(gallery),

@@ -60,7 +60,11 @@ def mean(values, matches, no_match: str = "zero") -> float:
     """Mean over queries; those with R = 0 count as 0 ("zero", as in the papers) or are left out ("drop")."""
     check_no_match(no_match)
     kept = values if no_match == "zero" else values[matches > 0]
-    return float(kept.mean()) if len(kept) else 0.0
+    if not len(kept):
+        raise InputError(
+            "no query has a match in the gallery and all are left out; wanted one at least: check the labels"
+        )
+    return float(kept.mean())
 
 
 def check_no_match(no_match: str) -> None:

@@ -4,13 +4,24 @@ import numpy as np
 
 from entourage.errors import InputError
 
-__all__ = ["class_balanced_batches", "hold_out_classes", "usable_classes"]
+__all__ = ["check_usable_classes", "class_balanced_batches", "hold_out_classes", "usable_classes"]
 
 
 def usable_classes(labels) -> np.ndarray:
     """Classes with at least two items: only they have a positive pair to learn from."""
     classes, counts = np.unique(labels, return_counts=True)
     return classes[counts >= 2]
+
+
+def check_usable_classes(labels) -> np.ndarray:
+    """The usable classes, if there are two at least."""
+    classes = usable_classes(labels)
+    if len(classes) < 2:
+        raise InputError(
+            f"{len(classes)} class{'' if len(classes) == 1 else 'es'} with two or more items; "
+            "wanted at least two such classes to learn from: bring more labelled items"
+        )
+    return classes
 
 
 def hold_out_classes(labels, share: float, seed: int) -> np.ndarray:
@@ -34,12 +45,7 @@ def class_balanced_batches(labels, n_classes: int, per_class: int, *, seed: int,
     B is such that an epoch draws about as many items as there are. Fewer usable classes than asked: all are
     taken. The batches depend on (labels, seed, epoch) alone, so a resumed run draws what it would have drawn.
     """
-    classes = usable_classes(labels)
-    if len(classes) < 2:
-        raise InputError(
-            f"{len(classes)} class{'' if len(classes) == 1 else 'es'} with two or more items; "
-            "wanted at least two such classes to learn from: bring more labelled items"
-        )
+    classes = check_usable_classes(labels)
     rng = np.random.default_rng([seed, epoch])
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], classes)

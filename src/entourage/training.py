@@ -147,10 +147,11 @@ def _load_checkpoint(path, model, optimizer, fingerprint) -> tuple[History, dict
     try:
         with safe_open(path, framework="pt") as file:
             state = json.loads(file.metadata()["state"])
+            history, belongs_to = History(**state["history"]), state["fingerprint"]
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise FileError(f"the checkpoint {path} cannot be read ({error}); delete it and start again") from error
-    if state["fingerprint"] != fingerprint:
+    if belongs_to != fingerprint:
         raise FileError(
             f"the checkpoint {path} belongs to other data or settings; resume with the same ones, or delete it"
         )
@@ -164,4 +165,4 @@ def _load_checkpoint(path, model, optimizer, fingerprint) -> tuple[History, dict
         index, slot = name.split(".", 1)
         slots.setdefault(int(index), {})[slot] = value
     optimizer.load_state_dict({"state": slots, "param_groups": optimizer.state_dict()["param_groups"]})
-    return History(**state["history"]), part("best.")
+    return history, part("best.")

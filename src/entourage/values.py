@@ -80,7 +80,7 @@ class Embeddings:
         scales[unit_already] = lengths[unit_already] = 1
         unit = np.empty(raw.shape, np.float32)
         for rows in _blocks(len(raw)):
-            unit[rows] = raw[rows].astype(np.float64) / scales[rows, None] / lengths[rows, None]
+            unit[rows] = raw[rows] / scales[rows, None] / lengths[rows, None]  # in float64, rounded once
         unit += 0.0  # -0.0 becomes 0.0, so that equal vectors are equal to the bit
         return cls(unit, ids, labels)
 
@@ -129,14 +129,10 @@ class Neighbors:
     def k(self) -> int:
         return self.rows.shape[1]
 
-    def first(self, k: int) -> "Neighbors":
-        """Only the k nearest of each query."""
-        return Neighbors(self.rows[:, :k], self.similarities[:, :k])
-
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """Every step of a refinement: steps[t] is e_t, so steps[0] is the input and steps[-1] the result.
+    """Every step of a refinement: steps[t] is e_t (through the output head, if there is one).
 
     steps (T + 1, N, d) float32; ids (N,).
     """
@@ -212,7 +208,7 @@ def shared_codes(left, right) -> tuple[np.ndarray, np.ndarray]:
     [[1, 2], [2, 0]]
     """
     left, right = np.asarray(left), np.asarray(right)
-    if left.dtype.kind != right.dtype.kind and "U" in (left.dtype.kind, right.dtype.kind):
+    if left.dtype.kind != right.dtype.kind:  # also int64 and uint64, which numpy would meet in floats
         left, right = left.astype(str), right.astype(str)
     codes = label_codes(np.concatenate([left, right]))
     return codes[: len(left)], codes[len(left) :]
@@ -230,22 +226,27 @@ def _matrix(values, name: str) -> np.ndarray:
 
 
 def _lengths(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Length of each row as the product of two factors, each (N,) float64: its largest value, and the rest.
+    """Length of each row as the product of two factors, each (N,) float64.
 
-    Neither overflows nor vanishes, however large or small the values are.
+    The first is 1 except for values so large or small that their squares would overflow or vanish: there it is the
+    row's largest value.
     """
-    scales, lengths = np.ones(len(vectors)), np.empty(len(vectors))
-    for rows in _blocks(len(vectors)):
-        block = vectors[rows].astype(np.float64)
-        largest = np.abs(block).max(axis=1)
-        np.copyto(scales[rows], largest, where=(largest > 0) & np.isfinite(largest))
-        lengths[rows] = np.sqrt(np.square(block / scales[rows, None]).sum(axis=1))
-    return scales, lengths
+    scales, squares = np.ones(len(vectors)), np.empty(len(vectors))
+    with np.errstate(over="ignore"):
+        for rows in _blocks(len(vectors)):
+            block = vectors[rows].astype(np.float64)
+            squares[rows] = np.einsum("nd,nd->n", block, block)
+    for row in np.flatnonzero(~((squares > 1e-200) & (squares < 1e200))):
+        values = vectors[row].astype(np.float64)
+        largest = np.abs(values).max()
+        if 0 < largest < np.inf:
+            scales[row], squares[row] = largest, np.square(values / largest).sum()
+    return scales, np.sqrt(squares)
 
 
 def _blocks(count: int) -> Iterator[slice]:
     """Rows in parts, so that no second copy of all vectors is held."""
-    return (slice(start, start + 4096) for start in range(0, count, 4096))
+    return (slice(start, start + 512) for start in range(0, count, 512))
 
 
 def _column(values, name: str, count: int) -> np.ndarray:

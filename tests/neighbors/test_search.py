@@ -254,3 +254,17 @@ def test_progress_ends_at_the_number_of_queries(monkeypatch):
     search(Embeddings.from_vectors(few_directions(10, 21)), k=2, progress=lambda *call: seen.append(call))
     assert seen[-1] == ("searching neighbours", 10, 10)
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+
+
+def test_a_query_finds_the_same_alone_as_among_others():
+    gallery = Embeddings.from_vectors(sign_vectors(600, seed=0, dim=300))  # similarities that float32 has to round
+    queries = Embeddings.from_vectors(sign_vectors(64, seed=1, dim=300))
+    together = search(queries, gallery, 10).rows
+    alone = np.concatenate([search(queries.take([row]), gallery, 10).rows for row in range(64)])
+    assert np.array_equal(together, alone)
+
+
+def test_large_ids_of_different_integer_types_are_not_confused():
+    queries = Embeddings.from_vectors(np.eye(2), ids=np.array([2**60 + 1, 7], np.uint64))
+    gallery = Embeddings.from_vectors(np.eye(2), ids=np.array([2**60 + 3, 7], np.int64))
+    assert own_gallery_rows(queries, gallery).tolist() == [-1, 1]

@@ -95,6 +95,26 @@ def test_a_failed_folder_leaves_the_old_one(tmp_path, failure):
     assert names(target) == ["old"]
 
 
+@pytest.mark.parametrize("interrupted", [1, 2])
+def test_a_folder_survives_an_interruption_between_the_renames(tmp_path, monkeypatch, interrupted):
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "old").write_text("old")
+    rename, calls = os.replace, []
+
+    def interrupt(source, destination):
+        calls.append(source)
+        if len(calls) == interrupted:
+            raise KeyboardInterrupt
+        rename(source, destination)
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt), new_folder(target) as filling:
+        (filling / "new").write_text("new")
+    assert names(tmp_path) == ["model"]
+    assert names(target) == ["old"]
+
+
 # ---- what may be written -----------------------------------------------------------------------------------
 
 
@@ -105,16 +125,23 @@ def test_a_new_name_is_free(tmp_path):
 def test_an_existing_file_is_free_only_to_be_overwritten(tmp_path):
     path = tmp_path / "there"
     path.write_text("old")
-    with pytest.raises(FileError, match=r"there exists already; wanted a new name: .* --overwrite"):
+    with pytest.raises(FileError, match=r"there exists already; choose another name .*--overwrite"):
         check_free(path, overwrite=False)
     assert check_free(path, overwrite=True) == path
     assert path.read_text() == "old"
 
 
-@pytest.mark.parametrize("mark", ["config.json", "metrics.json"])
+@pytest.mark.parametrize("mark", ["config.json", "run.json"])
 def test_a_folder_written_here_may_be_overwritten(tmp_path, mark):
-    (tmp_path / mark).write_text("{}")
+    (tmp_path / mark).write_text('{"entourage": "0.1.0"}')
     assert check_free(tmp_path, overwrite=True) == tmp_path
+
+
+@pytest.mark.parametrize("content", ['{"model_type": "bert"}', "[]", "not json"])
+def test_the_model_of_another_program_is_never_overwritten(tmp_path, content):
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(FileError, match="did not write"):
+        check_free(tmp_path, overwrite=True)
 
 
 def test_an_empty_folder_may_be_overwritten(tmp_path):
@@ -135,6 +162,6 @@ def test_the_folder_around_must_exist(tmp_path):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_the_folder_around_must_be_writable(tmp_path):
     tmp_path.chmod(0o555)
-    with pytest.raises(FileError, match="cannot be written to; choose another --out"):
+    with pytest.raises(FileError, match="cannot be written to; choose another"):
         check_free(tmp_path / "out.npy", overwrite=False)
     tmp_path.chmod(0o755)

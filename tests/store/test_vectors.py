@@ -164,7 +164,7 @@ def test_the_output_must_be_free_and_of_the_same_format(tmp_path):
         check_writable_like("v.npy", tmp_path / "there.npy", overwrite=False)
     with pytest.raises(FileError, match=r"folder\.npy is a folder; wanted the name of a file"):
         check_writable_like("v.npy", tmp_path / "folder.npy", overwrite=True)
-    with pytest.raises(FileError, match=r"new.npz is not a .npy file, .* use --out .*new.npy"):
+    with pytest.raises(FileError, match=r"new.npz is not a .npy file, .* call it .*new.npy"):
         check_writable_like("v.npy", tmp_path / "new.npz", overwrite=True)
 
 

@@ -5,13 +5,13 @@ on where they lie in memory; searched as one they tie by construction, and their
 """
 
 from collections.abc import Iterator
-from itertools import pairwise, starmap
 
 import numpy as np
 
 __all__ = ["top_k"]
 
 _TILE_VALUES = 2**26  # similarities held at once: 256 MiB
+_LEAST_ROWS = 16
 
 
 def top_k(queries, gallery, gallery_ids, k, own_rows) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
@@ -33,10 +33,9 @@ def top_k(queries, gallery, gallery_ids, k, own_rows) -> Iterator[tuple[slice, n
     id_rank = np.argsort(np.argsort(gallery_ids, kind="stable"))
 
     tile = int(np.clip(_TILE_VALUES // len(sizes), 1, 1024))
-    # Tiles of even size: a lone last query would be multiplied by other code and rounded differently.
-    bounds = np.linspace(0, len(queries), -(-len(queries) // tile) + 1).astype(int).tolist()
-    for block in starmap(slice, pairwise(bounds)):
-        scores = torch.from_dlpack(queries[block]) @ distinct.T  # (n, groups)
+    for start in range(0, len(queries), tile):
+        block = slice(start, min(start + tile, len(queries)))
+        scores = _products(torch.from_dlpack(queries[block]), distinct)  # (n, groups)
         own = own_rows[block]
         alone = np.flatnonzero((own >= 0) & (sizes[group_of_row[own]] == 1))
         scores[alone, group_of_row[own[alone]]] = -torch.inf
@@ -46,6 +45,15 @@ def top_k(queries, gallery, gallery_ids, k, own_rows) -> Iterator[tuple[slice, n
             yield block, members[groups], values
         else:
             yield block, *_expand(groups, values, members, starts, own, id_rank, k)
+
+
+def _products(queries, gallery):
+    """Dot products (n, m); a handful of rows would be multiplied by other code, which rounds differently."""
+    import torch
+
+    missing = max(0, _LEAST_ROWS - len(queries))
+    padded = torch.nn.functional.pad(queries, (0, 0, 0, missing)) if missing else queries
+    return (padded @ gallery.T)[: len(queries)]
 
 
 def _top_groups(scores, k) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,6 @@
 """Output that appears whole or not at all: write beside, then rename."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -11,24 +12,26 @@ from entourage.errors import FileError
 
 __all__ = ["check_free", "new_folder", "whole_file"]
 
-# A model folder and the folder of a demo run each hold one of these.
-_MARKS = ("config.json", "metrics.json")
+# Every folder written here holds one of these, a JSON object with the key "entourage".
+_MARKS = ("config.json", "run.json")
 
 
 def check_free(path, *, overwrite: bool) -> Path:
     """The path, if it may be written: not there yet, or to be overwritten; its folder must exist.
 
-    A folder is overwritten only if it looks like one written here: never data that happen to lie in the way.
+    A folder is overwritten only if it was written here: never data that happen to lie in the way.
     """
     path = Path(path)
     if path.exists() and not overwrite:
-        raise FileError(f"{path} exists already; wanted a new name: choose another --out or add --overwrite")
-    if path.is_dir() and any(path.iterdir()) and not any((path / name).is_file() for name in _MARKS):
-        raise FileError(f"{path} is a folder that entourage did not write, and is never replaced; choose another --out")
+        raise FileError(
+            f"{path} exists already; choose another name or allow overwriting (--overwrite, overwrite=True)"
+        )
+    if path.is_dir() and any(path.iterdir()) and not _written_here(path):
+        raise FileError(f"{path} is a folder that entourage did not write, and is never replaced; choose another name")
     if not path.absolute().parent.is_dir():
-        raise FileError(f"the folder {path.parent} does not exist; create it or choose another --out")
+        raise FileError(f"the folder {path.parent} does not exist; create it or choose another one")
     if not os.access(path.absolute().parent, os.W_OK):
-        raise FileError(f"the folder {path.absolute().parent} cannot be written to; choose another --out")
+        raise FileError(f"the folder {path.absolute().parent} cannot be written to; choose another one")
     return path
 
 
@@ -41,6 +44,7 @@ def whole_file(path) -> Iterator[Path]:
     try:
         yield Path(name)
         os.chmod(name, 0o666 & ~_umask())
+        _to_disk(name)
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -52,20 +56,41 @@ def new_folder(path) -> Iterator[Path]:
     """A temporary folder beside `path` to fill; it takes the place of `path` only if the block succeeds."""
     path = Path(path)
     filling = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    aside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
     try:
         yield filling
         os.chmod(filling, 0o777 & ~_umask())
-        if path.is_dir():
-            replaced = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
-            os.replace(path, replaced / path.name)
-            os.replace(filling, path)
-            shutil.rmtree(replaced)
-        else:
-            path.unlink(missing_ok=True)
-            os.replace(filling, path)
-    except BaseException:
+        for file in filling.rglob("*"):
+            if file.is_file():
+                _to_disk(file)
+        if path.exists():
+            os.replace(path, aside / "replaced")
+        os.replace(filling, path)
+    finally:
+        if not path.exists() and (aside / "replaced").exists():  # interrupted between the two renames
+            os.replace(aside / "replaced", path)
+        shutil.rmtree(aside, ignore_errors=True)
         shutil.rmtree(filling, ignore_errors=True)
-        raise
+
+
+def _written_here(folder: Path) -> bool:
+    for mark in _MARKS:
+        try:
+            content = json.loads((folder / mark).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(content, dict) and "entourage" in content:
+            return True
+    return False
+
+
+def _to_disk(file) -> None:
+    """Make sure the content is on the disk before a rename is: else a power cut could leave an empty file."""
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _umask() -> int:

@@ -10,7 +10,7 @@ from entourage.errors import FileError, InputError
 from entourage.store.reading import existing, readable
 from entourage.values import Embeddings
 
-__all__ = ["plain_column", "read_labels"]
+__all__ = ["one_spelling", "plain_column", "read_labels"]
 
 FORMATS = (".npy", ".csv", ".txt")
 ID_NAMES = ("ids", "id")
@@ -32,6 +32,16 @@ def read_labels(labels, vectors_path, items: Embeddings) -> np.ndarray:
             return _all_filled(path, _without_blank_end(path.read_text(encoding="utf-8-sig").split("\n")))
         with path.open(newline="", encoding="utf-8-sig") as lines:
             return _csv_labels(path, _without_blank_end(list(csv.reader(lines))), items)
+
+
+def one_spelling(names, spellings: tuple[str, ...]) -> str | None:
+    """The one of the spellings that is among the names, or None; two are an error, as either could be meant."""
+    found = [spelling for spelling in spellings if spelling in names]
+    if len(found) > 1:
+        raise InputError(
+            f"there are columns called `{found[0]}` and `{found[1]}`; wanted one of them: rename the other"
+        )
+    return found[0] if found else None
 
 
 def _own_column(name: str, path: Path) -> np.ndarray:
@@ -70,19 +80,18 @@ def _csv_labels(path: Path, rows: list[list[str]], items: Embeddings) -> np.ndar
     if not rows:
         raise FileError(f"{path} is empty; wanted one label per vector")
     header = [name.strip().lower() for name in rows[0]]
-    known = [name for name in LABEL_NAMES if name in header]
-    id_names = [name for name in ID_NAMES if name in header]
-    if not known and len(header) != 1:
+    label_name, id_name = one_spelling(header, LABEL_NAMES), one_spelling(header, ID_NAMES)
+    if not label_name and len(header) != 1:
         raise FileError(
             f"{path} has the columns {', '.join(rows[0])}; wanted one called `label`: rename it or add a header line"
         )
     _check_commas(path, header)
-    has_header = bool(known) or _looks_like_header(rows, len(items))
-    column = header.index(known[0]) if known else 0
+    has_header = bool(label_name) or _looks_like_header(rows, len(items))
+    column = header.index(label_name) if label_name else 0
     labels = _all_filled(path, _cells(rows[has_header:], column), first_line=1 + has_header)
-    if not (known and id_names and items.named):
+    if not (label_name and id_name and items.named):
         return labels
-    ids = _all_filled(path, _cells(rows[1:], header.index(id_names[0])), first_line=2)
+    ids = _all_filled(path, _cells(rows[1:], header.index(id_name)), first_line=2)
     return _joined(path, ids.tolist(), labels, items)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from entourage.errors import FileError, InputError
 from entourage.store.atomic import check_free, whole_file
-from entourage.store.labels import ID_NAMES, LABEL_NAMES, plain_column, read_labels
+from entourage.store.labels import ID_NAMES, LABEL_NAMES, one_spelling, plain_column, read_labels
 from entourage.store.reading import existing, named, readable
 from entourage.values import Embeddings
 
@@ -40,11 +40,15 @@ def check_writable_like(source, target, *, overwrite: bool) -> None:
     if target.suffix.lower() != source.suffix.lower():
         raise FileError(
             f"the output {target.name} is not a {source.suffix} file, but vectors are written in the input's format: "
-            f"use --out {target.with_suffix(source.suffix)}"
+            f"call it {target.with_suffix(source.suffix)}"
         )
     if target.is_dir():
-        raise FileError(f"{target} is a folder; wanted the name of a file: choose another --out")
+        raise FileError(f"{target} is a folder; wanted the name of a file: choose another name")
     check_free(target, overwrite=overwrite)
+    if source.suffix.lower() == ".npz" and source.is_file():
+        with readable(source), source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            for name in arrays.files:
+                arrays[name]  # raises where an array holds Python objects, which could not be written again
 
 
 def write_like(source, target, vectors) -> None:
@@ -76,8 +80,9 @@ def _columns(path: Path, *, own_labels: bool) -> dict[str, np.ndarray]:
 
 def _known_columns(names, own_labels: bool) -> list[tuple[str, str]]:
     """What a file calls its ids and labels: ("ids", "id"), ..."""
-    spellings = [("ids", key) for key in ID_NAMES] + [("labels", key) for key in LABEL_NAMES if own_labels]
-    return [(name, key) for name, key in spellings if key in names]
+    wanted = {"ids": ID_NAMES, "labels": LABEL_NAMES} if own_labels else {"ids": ID_NAMES}
+    found = [(name, one_spelling(names, spellings)) for name, spellings in wanted.items()]
+    return [(name, key) for name, key in found if key is not None]
 
 
 def _npz_vectors(path: Path, arrays) -> str:

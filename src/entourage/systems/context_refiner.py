@@ -24,12 +24,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage.attention import CrossAttention
+from entourage import __version__
+from entourage.attention import CrossAttention, glorot_linear
 from entourage.errors import FileError, InputError, ModelError, NotFittedError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.losses import multi_similarity
 from entourage.neighbors import search
-from entourage.sampling import class_balanced_batches, hold_out_classes, usable_classes
+from entourage.sampling import check_usable_classes, class_balanced_batches, hold_out_classes
 from entourage.store import check_free, new_folder
 from entourage.training import History, fit_model, seeded
 from entourage.values import Attention, Embeddings, Neighbors, Trajectory, label_codes
@@ -56,7 +57,7 @@ class RefinerNetwork(nn.Module):
     def __init__(self, dim: int, n_blocks: int, out_dim: int | None = None):
         super().__init__()
         self.blocks = nn.ModuleList(CrossAttention(dim) for _ in range(n_blocks))
-        self.head = nn.Linear(dim, out_dim) if out_dim else nn.Identity()
+        self.head = glorot_linear(dim, out_dim) if out_dim else nn.Identity()
 
     def forward(self, e: Tensor, context: Tensor) -> Tensor:
         """e^T (b, out) of e^0 (b, d) with each one's context (b, k, d): the form used in training."""
@@ -97,7 +98,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
     >>> refiner.transform(X[~seen]).shape
     (896, 64)
 
-    Parameters (defaults are the paper's)
+    Parameters (defaults are the paper's, which leaves open when to stop)
     n_neighbors: k, how many neighbours each item looks at.
     n_blocks: T, how many cross-attention blocks, applied one after the other.
     out_dim: size of the refined vectors, if not the input's; adds a linear head.
@@ -157,18 +158,20 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         is of no use once the fitted refiner is saved. progress: called as progress(title, done, total).
         """
         items = _embeddings(X, y)
-        self._check(items)
+        self._check_settings()
+        self._check_items(items)
         codes = label_codes(items.labels)
         held_out = hold_out_classes(codes, self.validation_share, self.seed)
-        training, validation = items.take(~held_out), items.take(held_out) if held_out.any() else None
+        training_rows = np.flatnonzero(~held_out)
+        validation = items.take(held_out) if held_out.any() else None
         network = seeded(self.seed, lambda: RefinerNetwork(items.dim, self.n_blocks, self.out_dim))
         history = fit_model(
             network,
             torch.optim.Adam(network.parameters(), self.learning_rate, fused=True),
             batches=lambda epoch: class_balanced_batches(
-                codes[~held_out], self.batch_classes, self.batch_per_class, seed=self.seed, epoch=epoch
+                codes[training_rows], self.batch_classes, self.batch_per_class, seed=self.seed, epoch=epoch
             ),
-            loss=self._batch_loss(network, training, codes[~held_out], progress),
+            loss=self._batch_loss(network, items, codes, training_rows, progress),
             evaluate=validation and self._validator(network, validation),
             epochs=self.epochs,
             patience=self.patience,
@@ -186,33 +189,54 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
             "classes": int(codes.max()) + 1,
             "classes_held_out": len(np.unique(codes[held_out])),
             "classes_with_one_item": int((np.bincount(codes) == 1).sum()),
+            "neighbors": min(self.n_neighbors, len(training_rows) - 1),
         }
         return self
 
     def report(self) -> dict:
         """How the fit went: what was learned from, and MAP@R on the held-out classes before and after."""
-        kept = next(point for point in self.history_.curve if point["epoch"] == self.history_.best_epoch)
+        self._check_fitted()
+        refined = self.history_.best_score
         protocol = {
             **self.data_,
-            "stopping_point": "chosen on the held-out classes" if kept["score"] is not None else "the last epoch",
+            "blocks": self.n_blocks,
+            "context": "exact neighbours within the training classes, ties by id, never the item itself",
+            "score": "MAP@R (divided by R) of the held-out classes among themselves; without a match: 0",
+            "stopping_point": "the last epoch, unchecked" if refined is None else "best score on the held-out classes",
             "epochs": self.history_.epoch,
             "kept_epoch": self.history_.best_epoch,
             "seed": self.seed,
         }
-        metrics = {"held_out_map@r_raw": self.raw_score_, "held_out_map@r_refined": kept["score"]}
-        return {"protocol": protocol, "metrics": metrics, "curve": self.history_.curve}
+        metrics = {"held_out_map@r_raw": self.raw_score_, "held_out_map@r_refined": refined}
+        return {"protocol": protocol, "metrics": metrics, "curve": self.history_.curve, "warnings": self._doubts()}
 
-    def _batch_loss(self, network, training: Embeddings, codes, progress):
-        """The loss of a batch of rows; neighbours are found once, their vectors gathered batch by batch."""
-        context = self._context_within(training, progress)
-        vectors, rows, codes = map(torch.from_dlpack, (training.vectors, context.rows, codes))
+    def _doubts(self) -> list[str]:
+        """What a user should know before relying on this fit."""
+        refined, doubts = self.history_.best_score, []
+        if refined is None:
+            doubts.append("too few classes to hold any out: nothing checked whether refinement helps")
+        elif refined <= self.raw_score_:
+            doubts.append("on the held-out classes the refined vectors are no better than the raw ones: keep those")
+        elif self.history_.best_epoch == 0:
+            doubts.append("training did not improve on the untrained blocks, which were kept")
+        if self.data_["neighbors"] < self.n_neighbors:
+            doubts.append(f"only {self.data_['neighbors']} neighbours of {self.n_neighbors} could be had in training")
+        return doubts
+
+    def _batch_loss(self, network, items: Embeddings, codes, training_rows, progress):
+        """The loss of a batch, given as positions in training_rows (n,).
+
+        Neighbours are found once, among the training rows; their vectors are gathered batch by batch from the one
+        copy of all vectors.
+        """
+        context = training_rows[self._context_within(items.take(training_rows), progress).rows]  # (n, k)
+        vectors = torch.from_dlpack(items.vectors)
 
         def loss(batch) -> Tensor:
-            batch = torch.from_numpy(batch)
-            refined = network(vectors[batch], vectors[rows[batch]])
+            rows = training_rows[batch]
             return multi_similarity(
-                refined,
-                codes[batch],
+                network(vectors[rows], vectors[context[batch]]),
+                torch.from_numpy(codes[rows]),
                 alpha=self.alpha,
                 beta=self.beta,
                 threshold=self.threshold,
@@ -245,7 +269,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         many blocks instead of all.
         """
         n_steps = self.n_blocks if steps is None else steps
-        if not 0 <= n_steps <= self.n_blocks:
+        if not isinstance(n_steps, Integral) or not 0 <= n_steps <= self.n_blocks:
             raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_blocks}, the number of blocks")
         items, gallery, found = self._prepare(X, context, progress)
         for e, _ in self._states(items, gallery, found, n_steps, progress):
@@ -267,8 +291,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         return Attention(weights, items.ids, gallery.ids[found.rows])
 
     def _prepare(self, X, context, progress) -> tuple[Embeddings, Embeddings, Neighbors]:
-        if not hasattr(self, "network_"):
-            raise NotFittedError("this ContextRefiner has not learned anything yet: call fit(X, y) or load(folder)")
+        self._check_fitted()
         items = _embeddings(X)
         gallery = items if context is None or context is X else _embeddings(context)
         for name, given in (("vectors", items), ("context vectors", gallery)):
@@ -303,10 +326,10 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         """Write config.json and model.safetensors into a new folder, whole or not at all."""
         from safetensors.torch import save_file
 
-        if not hasattr(self, "network_"):
-            raise NotFittedError("this ContextRefiner has not learned anything yet: call fit(X, y) before save")
+        self._check_fitted()
         folder = check_free(folder, overwrite=overwrite)
         config = {
+            "entourage": __version__,
             "system": "context_refiner",
             "version": 1,
             "settings": self._settings(),
@@ -338,6 +361,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
                     f"it is {config['system']} version {config['version']}, wanted context_refiner version 1"
                 )
             refiner = cls(**config["settings"])
+            refiner._check_settings()
             refiner.n_features_in_, refiner.data_ = config["dim"], config["data"]
             refiner.raw_score_, refiner.history_ = config["raw_score"], History(**config["history"])
             network = RefinerNetwork(refiner.n_features_in_, refiner.n_blocks, refiner.out_dim)
@@ -356,7 +380,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
 
     # ---- checks --------------------------------------------------------------------------------------------
 
-    def _check(self, items: Embeddings) -> None:
+    def _check_settings(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if not (isinstance(value, Integral) and value >= least) and not (name == "out_dim" and value is None):
@@ -369,6 +393,8 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
             raise InputError(f"threshold is {self.threshold!r}; wanted a finite number")
         if not isinstance(self.validation_share, Real) or not 0 <= self.validation_share < 1:
             raise InputError(f"validation_share is {self.validation_share}; wanted 0 ≤ share < 1")
+
+    def _check_items(self, items: Embeddings) -> None:
         if items.labels is None:
             raise InputError("fit was given no labels; wanted one per vector: fit(X, y)")
         if self.n_neighbors >= len(items):
@@ -376,12 +402,11 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
                 f"n_neighbors is {self.n_neighbors} but there are only {len(items)} vectors; "
                 f"wanted fewer neighbours than vectors: use at most {len(items) - 1}"
             )
-        usable = len(usable_classes(items.labels))
-        if usable < 2:
-            raise InputError(
-                f"{usable} class{'' if usable == 1 else 'es'} with two or more items; "
-                "wanted at least two such classes to learn from: bring more labelled items"
-            )
+        check_usable_classes(items.labels)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "network_"):
+            raise NotFittedError("this ContextRefiner has not learned anything yet: call fit(X, y) or load(folder)")
 
     def _settings(self) -> dict:
         """The parameters as JSON can hold them: numpy numbers, as a grid search sets them, become Python's."""

@@ -368,32 +368,6 @@ def test_an_output_head_starts_without_bias_and_within_glorots_limits():
     assert 0.9 < head.weight.abs().max() / np.sqrt(6 / (24 + 8)) <= 1
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"settings": {"n_neighbors": "eight"}}, "n_neighbors is 'eight'"),
-        ({"settings": {"colour": 1}}, "colour"),
-        ({"system": "intra_batch"}, "it is intra_batch version 1"),
-        ({"version": 99}, "version 99"),
-    ],
-)
-def test_a_config_of_another_kind_is_refused(refiner, tmp_path, change, message):
-    refiner.save(tmp_path / "m")
-    config = json.loads((tmp_path / "m" / "config.json").read_text())
-    (tmp_path / "m" / "config.json").write_text(json.dumps(config | change))
-    with pytest.raises(ModelError, match=message):
-        ContextRefiner.load(tmp_path / "m")
-
-
-def test_a_config_short_of_a_field_names_it(refiner, tmp_path):
-    refiner.save(tmp_path / "m")
-    config = json.loads((tmp_path / "m" / "config.json").read_text())
-    del config["dim"]
-    (tmp_path / "m" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="lacks 'dim'"):
-        ContextRefiner.load(tmp_path / "m")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_training_holds_each_vector_once_not_once_per_neighbour():
     """The normalised vectors, for a moment those of the training classes, and room to work; not 32 copies of each."""

@@ -1,6 +1,17 @@
 """Values to and from disk. Nothing here can run code from a file, and no output is ever half-written."""
 
 from entourage.store.atomic import check_free, new_folder, whole_file
+from entourage.store.models import read_model, usable_model, write_model
 from entourage.store.vectors import check_writable_like, read_vectors, write_like
 
-__all__ = ["check_free", "check_writable_like", "new_folder", "read_vectors", "whole_file", "write_like"]
+__all__ = [
+    "check_free",
+    "check_writable_like",
+    "new_folder",
+    "read_model",
+    "read_vectors",
+    "usable_model",
+    "whole_file",
+    "write_like",
+    "write_model",
+]

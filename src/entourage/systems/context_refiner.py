@@ -16,7 +16,6 @@ import json
 import math
 from dataclasses import asdict
 from numbers import Integral, Real
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -24,14 +23,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage import __version__
 from entourage.attention import CrossAttention, glorot_linear
-from entourage.errors import FileError, InputError, ModelError, NotFittedError
+from entourage.errors import InputError, ModelError, NotFittedError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.losses import multi_similarity
 from entourage.neighbors import search
 from entourage.sampling import check_usable_classes, class_balanced_batches, hold_out_classes
-from entourage.store import check_free, new_folder
+from entourage.store import read_model, usable_model, write_model
 from entourage.training import History, fit_model, seeded
 from entourage.values import Attention, Embeddings, Neighbors, Trajectory, label_codes
 
@@ -324,58 +322,27 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
 
     def save(self, folder, *, overwrite: bool = False) -> None:
         """Write config.json and model.safetensors into a new folder, whole or not at all."""
-        from safetensors.torch import save_file
-
         self._check_fitted()
-        folder = check_free(folder, overwrite=overwrite)
         config = {
-            "entourage": __version__,
-            "system": "context_refiner",
-            "version": 1,
             "settings": self._settings(),
             "dim": self.n_features_in_,
             "data": self.data_,
             "raw_score": self.raw_score_,
             "history": asdict(self.history_),
         }
-        with new_folder(folder) as filling:
-            (filling / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-            save_file(self.network_.state_dict(), filling / "model.safetensors")
+        write_model(folder, "context_refiner", config, self.network_.state_dict(), overwrite=overwrite)
 
     @classmethod
     def load(cls, folder) -> "ContextRefiner":
         """A refiner as it was saved."""
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
-        folder = Path(folder)
-        missing = [name for name in ("config.json", "model.safetensors") if not (folder / name).is_file()]
-        if missing:
-            raise FileError(
-                f"{folder} has no {' and no '.join(missing)}; wanted a folder written by `entourage fit` or save()"
-            )
-        try:
-            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            if (config["system"], config["version"]) != ("context_refiner", 1):
-                raise ValueError(
-                    f"it is {config['system']} version {config['version']}, wanted context_refiner version 1"
-                )
+        config, weights = read_model(folder, "context_refiner")
+        with usable_model(folder):
             refiner = cls(**config["settings"])
             refiner._check_settings()
             refiner.n_features_in_, refiner.data_ = config["dim"], config["data"]
             refiner.raw_score_, refiner.history_ = config["raw_score"], History(**config["history"])
-            network = RefinerNetwork(refiner.n_features_in_, refiner.n_blocks, refiner.out_dim)
-            network.load_state_dict(load_file(folder / "model.safetensors"))
-        except KeyError as error:
-            raise ModelError(
-                f"the model in {folder} lacks {error} in config.json; fit it again or copy it anew"
-            ) from error
-        except (SafetensorError, AttributeError, TypeError, ValueError, RuntimeError) as error:
-            reason = str(error).splitlines()[0]
-            raise ModelError(
-                f"the model in {folder} cannot be used ({reason}); fit it again or copy it anew"
-            ) from error
-        refiner.network_ = network.eval()
+            refiner.network_ = RefinerNetwork(refiner.n_features_in_, refiner.n_blocks, refiner.out_dim).eval()
+            refiner.network_.load_state_dict(weights)
         return refiner
 
     # ---- checks --------------------------------------------------------------------------------------------

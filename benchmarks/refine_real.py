@@ -82,12 +82,13 @@ def score(dataset: str, method: str, results: list[Embeddings]) -> dict:
 
 
 def table(rows: list[dict]) -> str:
-    lines = ["| dataset | method | R@1 | MAP@R | min–max over seeds |", "|---|---|---|---|---|"]
+    columns = ("recall@1", "recall@10", "r-precision", "map@r")
+    lines = [f"| dataset | method | {' | '.join(columns)} | map@r, min–max over seeds |", "|---" * 7 + "|"]
     for row in rows:
         low, high = (f"{100 * value:.1f}" for value in row["map@r_range"])
         spread = f"{low}–{high}" if row["seeds"] > 1 else ""
-        recall, precision = (f"{100 * row[name]:.1f}" for name in ("recall@1", "map@r"))
-        lines.append(f"| {row['dataset']} | {row['method']} | {recall} | {precision} | {spread} |")
+        scores = " | ".join(f"{100 * row[name]:.1f}" for name in columns)
+        lines.append(f"| {row['dataset']} | {row['method']} | {scores} | {spread} |")
     return "\n".join(lines) + "\n"
 
 

@@ -75,6 +75,7 @@ def demo(
 
     with terminal_progress(log=True) as progress:
         result = run_demo(out, quick=quick, seed=seed, overwrite=overwrite, progress=progress)
+    _warn(result.warnings)
     names = ("before", result.before.metrics), ("after", result.after.metrics)
     _report(result.document(), as_json, _facts(result.protocol), _side_by_side(*names), f"Written to {result.folder}")
 
@@ -132,8 +133,7 @@ def fit(
     refiner.save(out, overwrite=overwrite)
     checkpoint.unlink(missing_ok=True)
     report = refiner.report()
-    for doubt in report["warnings"]:
-        typer.echo(f"warning: {doubt}", err=True)
+    _warn(report["warnings"])
     tables = _facts(report["protocol"]), _facts(report["metrics"], percent=True)
     _report(report | {"model": str(out)}, as_json, *tables, f"Written to {out}")
 
@@ -214,6 +214,11 @@ def evaluate(
     _report(scores.document(), as_json, _facts(scores.protocol), _facts(scores.metrics, percent=True))
 
 
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
+
+
 def _check_labelled(items, path: Path, option: str) -> None:
     if items.labels is None:
         raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}")
@@ -266,7 +271,7 @@ def _side_by_side(before: tuple[str, dict], after: tuple[str, dict]):
         table.add_column(name, justify="right")
     for metric, value in before[1].items():
         new = after[1][metric]
-        table.add_row(metric, f"{100 * value:.1f}", f"{100 * new:.1f}", f"{100 * (new - value):+.1f}")
+        table.add_row(metric, f"{100 * value:.2f}", f"{100 * new:.2f}", f"{100 * (new - value):+.2f}")
     return table
 
 

@@ -55,6 +55,7 @@ class DemoResult:
     before: Scores
     after: Scores
     protocol: dict
+    warnings: list[str]
 
     def document(self) -> dict:
         """What `--json` prints and metrics.json holds: the refined scores, and the raw ones to compare with."""
@@ -62,6 +63,7 @@ class DemoResult:
             "protocol": self.protocol,
             "metrics": self.after.metrics,
             "metrics_before": self.before.metrics,
+            "warnings": self.warnings,
             "folder": str(self.folder),
         }
 
@@ -99,7 +101,7 @@ def run_demo(
         "seed": seed,
         **scores[-1].protocol,
     }
-    result = DemoResult(folder, scores[0], scores[-1], protocol)
+    result = DemoResult(folder, scores[0], scores[-1], protocol, refiner.report()["warnings"])
     with new_folder(folder) as filling:
         np.savez(filling / "train.npz", vectors=training.vectors, labels=training.labels)
         np.savez(filling / "test_raw.npz", vectors=test.vectors, labels=test.labels)

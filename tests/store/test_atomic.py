@@ -67,10 +67,12 @@ def test_a_folder_appears_under_its_name_only_when_done(tmp_path, common_umask):
     target = tmp_path / "model"
     with new_folder(target) as filling:
         (filling / "config.json").write_text("{}")
+        (filling / "config.json").chmod(0o600)  # as some libraries write theirs
         assert not target.exists()
     assert names(tmp_path) == ["model"]
     assert names(target) == ["config.json"]
     assert stat.S_IMODE(target.stat().st_mode) == 0o755
+    assert stat.S_IMODE((target / "config.json").stat().st_mode) == 0o644
 
 
 def test_a_folder_replaces_the_old_one_entirely(tmp_path):

@@ -62,6 +62,7 @@ def new_folder(path) -> Iterator[Path]:
         os.chmod(filling, 0o777 & ~_umask())
         for file in filling.rglob("*"):
             if file.is_file():
+                os.chmod(file, 0o666 & ~_umask())  # some writers keep their files to themselves
                 _to_disk(file)
         if path.exists():
             os.replace(path, aside / "replaced")

@@ -298,10 +298,11 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
                     f"the {name} have {given.dim} dimensions but the model was trained on {self.n_features_in_}; "
                     "use vectors of the encoder it was trained on, or fit a model for these"
                 )
-        if len(gallery) <= self.n_neighbors:
+        needed = self.n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
+        if len(gallery) < needed:
             raise InputError(
                 f"{len(gallery)} vectors to find k = {self.n_neighbors} neighbours in; wanted at least "
-                f"{self.n_neighbors + 1}: give a larger gallery as context, or fit a model with fewer neighbours"
+                f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
             )
         return items, gallery, search(items, gallery, self.n_neighbors, progress=progress)
 

@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from entourage import __version__
 from entourage.cli import app
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 CLASSES, PER_CLASS, DIM = 8, 10, 8
 COUNT = CLASSES * PER_CLASS
@@ -51,15 +52,6 @@ def shop(tmp_path_factory):
     assert fitted.exit_code == 0, fitted.stderr
     _write_bad_files(folder)
     return folder
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Small matrices on a busy machine: more threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

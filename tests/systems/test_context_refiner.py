@@ -17,6 +17,8 @@ from entourage.neighbors import search
 from entourage.systems.context_refiner import ContextRefiner, RefinerNetwork
 from entourage.values import Embeddings
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 QUICK = {"n_neighbors": 5, "n_blocks": 3, "learning_rate": 1e-3, "epochs": 2, "batch_classes": 8, "batch_per_class": 3}
 
 
@@ -27,15 +29,6 @@ def noisy_clusters(seed: int, n_classes=40, per_class=12) -> tuple[np.ndarray, n
     vectors = rng.normal(size=(n_classes, 32))[labels] + 0.6 * rng.normal(size=(len(labels), 32))
     vectors[:, :8] = 2 * rng.normal(size=(len(labels), 8))
     return vectors, labels
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Such small products are fastest on one thread, and least disturbed by other work on the machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

@@ -278,8 +278,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         """Every step e^0..e^T: trajectory(X)[t] is transform(X, steps=t)."""
         items, gallery, found = self._prepare(X, context, progress)
         states = self._states(items, gallery, found, self.n_blocks, progress)
-        steps = [self._finished(e) for e, _ in states]
-        return Trajectory(np.stack(steps), items.ids)
+        return Trajectory(np.stack([self._finished(e) for e, _ in states]), items.ids)
 
     def attention(self, X, context=None, *, progress=None) -> Attention:
         """How much each item looks at each of its neighbours in each block, with the neighbours' ids."""

@@ -18,7 +18,7 @@ LAYERS = [
     {"figures"},
     {"systems", "baselines"},
     {"evaluation", "training", "encoders", "data"},
-    {"sampling", "neighbors", "attention", "losses", "clustering", "metrics"},
+    {"sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics"},
     {"store"},
     {"values", "progress"},
     {"errors"},

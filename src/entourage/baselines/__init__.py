@@ -1,0 +1,49 @@
+"""What a user would try instead of a learned refiner, each through one interface: fit, transform, rank.
+
+Raw                                        the vectors as they are
+PCAWhitening, WithinClassWhitening, LDA    linear maps from the training items' covariances
+QueryExpansion, KReciprocal, Diffusion     the neighbours of the items searched, nothing learned
+LinearHead, SelfAttention                  trained, but blind to the neighbours
+Chain                                      one after the other
+"""
+
+from entourage.baselines.diffusion import Diffusion, diffuse, mutual_graph
+from entourage.baselines.expansion import QueryExpansion, expand_queries
+from entourage.baselines.learned import LinearHead, SelfAttention, fit_linear_head
+from entourage.baselines.method import Chain, Method, Raw
+from entourage.baselines.reciprocal import KReciprocal, jaccard_distances, reciprocal_encodings
+from entourage.baselines.whitening import (
+    LDA,
+    PCAWhitening,
+    WithinClassWhitening,
+    between_class_covariance,
+    lda_map,
+    pca_whitening_map,
+    within_class_covariance,
+    within_class_whitening_map,
+)
+
+__all__ = [  # noqa: RUF022 (in the order of `sorted`, which puts LDA among the other names)
+    "Chain",
+    "Diffusion",
+    "KReciprocal",
+    "LDA",
+    "LinearHead",
+    "Method",
+    "PCAWhitening",
+    "QueryExpansion",
+    "Raw",
+    "SelfAttention",
+    "WithinClassWhitening",
+    "between_class_covariance",
+    "diffuse",
+    "expand_queries",
+    "fit_linear_head",
+    "jaccard_distances",
+    "lda_map",
+    "mutual_graph",
+    "pca_whitening_map",
+    "reciprocal_encodings",
+    "within_class_covariance",
+    "within_class_whitening_map",
+]

@@ -1,0 +1,99 @@
+"""Diffusion: similarity spreads from a query along the graph of mutual neighbours.
+
+"Efficient Diffusion on Region Manifolds" (Iscen et al. 2017). N items, n queries at a time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, dia_array
+
+from entourage.baselines.method import (
+    Method,
+    best_scored,
+    check_depth,
+    check_not_negative,
+    check_share,
+    check_whole,
+    cosine_blocks,
+)
+from entourage.neighbors import search
+from entourage.values import Embeddings, Neighbors
+
+__all__ = ["Diffusion", "diffuse", "mutual_graph"]
+
+_QUERIES_AT_ONCE = 64  # few enough for the processor's cache to hold their scores
+
+
+def mutual_graph(items: Embeddings, k: int, gamma: float) -> csr_array:
+    """S = D^(-1/2) W D^(-1/2), (N, N) sparse: W_ij = max(s_ij, 0)^gamma where i and j are among each other's k nearest.
+
+    D holds the row sums of W. An item without a mutual neighbour has an empty row.
+    """
+    rows = search(items, k=k).rows
+    weights = np.maximum(_similarities(items.vectors, rows), 0) ** gamma
+    edges = (rows.ravel(), np.arange(len(items) + 1) * k)
+    shape = (len(items), len(items))
+    near = csr_array((np.ones(rows.size), *edges), shape)
+    weighted = csr_array((weights.ravel(), *edges), shape).multiply(near.T).tocsr()
+    degrees = weighted.sum(axis=1)
+    roots = np.zeros(len(items))
+    np.divide(1, np.sqrt(degrees), out=roots, where=degrees > 0)
+    scale = dia_array((roots[None], 0), shape=shape)
+    return (scale @ weighted @ scale).tocsr()
+
+
+def diffuse(graph: csr_array, block: slice, alpha: float, iterations: int) -> np.ndarray:
+    """f_q = sum_{t <= iterations} (alpha S)^t e_q of the block's queries q, (n, N): the first terms of the solution of
+    (I - alpha S) f = e_q. Never negative, and 0 where no path of that length leads."""
+    queries = np.arange(block.start, block.stop)
+    source = np.zeros((graph.shape[0], len(queries)))
+    source[queries, np.arange(len(queries))] = 1
+    scores = source
+    for _ in range(iterations):
+        scores = alpha * (graph @ scores) + source
+    return scores.T
+
+
+@dataclass
+class Diffusion(Method):
+    """Rank by what a query diffuses to each item; items it does not reach follow, by cosine.
+
+    The similarity given is f (see `diffuse`), or cosine - 2 where nothing arrives.
+    """
+
+    k: int = 20
+    """Neighbours of each item, of which the mutual ones are linked; all others where there are fewer."""
+    alpha: float = 0.9
+    """How far it spreads: each step counts alpha times the one before."""
+    gamma: float = 3.0
+    """How fast the weight of a link falls with the similarity."""
+    iterations: int = 20
+    """Steps taken; what they leave out is at most alpha^(iterations + 1) of the whole."""
+
+    def __post_init__(self):
+        check_whole("k", self.k, 1)
+        check_share("alpha", self.alpha, below_one=True)
+        check_not_negative("gamma", self.gamma)
+        check_whole("iterations", self.iterations, 1)
+
+    def rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        check_depth(items, k)
+        return self._blocks(items, k)
+
+    def _blocks(self, items, k):
+        graph = mutual_graph(items, min(self.k, len(items) - 1), self.gamma)
+        for block, cosines in cosine_blocks(items, at_most=_QUERIES_AT_ONCE):
+            scores = diffuse(graph, block, self.alpha, self.iterations)
+            yield block, best_scored(items, block, np.where(scores > 0, scores, cosines - 2), k)
+
+
+def _similarities(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Cosines (N, k) of each item with its neighbours in float64: the same from both ends of a link, and for copies."""
+    similarities = np.empty(rows.shape)
+    for start in range(0, len(rows), 256):
+        block = slice(start, start + 256)
+        ends = vectors[rows[block]].astype(np.float64)  # (n, k, d)
+        similarities[block] = np.einsum("nd,nkd->nk", vectors[block].astype(np.float64), ends)
+    return similarities

@@ -1,0 +1,81 @@
+"""Query expansion: a vector plus its neighbours, weighted by similarity. Nothing is learned.
+
+alpha-QE is from "Fine-tuning CNN Image Retrieval with No Human Annotation" (Radenović et al. 2019), plain averaging
+(alpha = 0) from "Total Recall" (Chum et al. 2007).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from entourage.baselines.method import Method, check_not_negative, check_share, check_whole, with_vectors
+from entourage.errors import InputError
+from entourage.neighbors import search, search_blocks
+from entourage.values import Embeddings, Neighbors
+
+__all__ = ["QueryExpansion", "expand_queries"]
+
+
+def expand_queries(items: Embeddings, gallery: Embeddings, neighbors: Neighbors, alpha: float = 3.0) -> Embeddings:
+    """alpha query expansion: normalise(e_q + sum_j max(s_qj, 0)^alpha e_j) over the neighbours j; alpha = 0 averages.
+
+    items (N, d), neighbors (N, k) with rows of the gallery. Applied to queries and gallery alike it needs no
+    training and no labels.
+    """
+    weights = np.maximum(neighbors.similarities, 0) ** alpha  # (N, k)
+    expanded = items.vectors.copy()
+    for start in range(0, len(items), 1024):
+        block = slice(start, start + 1024)
+        expanded[block] += np.einsum("nk,nkd->nd", weights[block], gallery.vectors[neighbors.rows[block]])
+    return with_vectors(items, expanded)
+
+
+@dataclass
+class QueryExpansion(Method):
+    """alpha query expansion of the items by their own neighbours, `steps` times:
+
+        z_i <- normalise(z_i + sum_j max(s_ij, 0)^alpha z_j),   then normalise(blend * e_i + (1 - blend) * z_i)
+
+    starting from z = e. The neighbours j and their similarities s are those of e in every step.
+    QueryExpansion(k=8, alpha=0) averages each item with its 8 neighbours: "NN only" in Table 4 of Attend to Context.
+    """
+
+    k: int = 8
+    """Neighbours of each item; all others where there are fewer."""
+    alpha: float = 3.0
+    """How fast the weight falls with the similarity; 0 weighs all neighbours, near or opposite, as the item itself."""
+    sides: str = "both"
+    """What is expanded: "both" replaces every item (query expansion with database augmentation), "query" the query
+    alone, which is searched among the raw items and so gives rankings and no vectors."""
+    steps: int = 1
+    blend: float = 0.0
+    """Share of the item's own vector put back at the end."""
+
+    def __post_init__(self):
+        check_whole("k", self.k, 1)
+        check_not_negative("alpha", self.alpha)
+        if self.sides not in ("both", "query"):
+            raise InputError(f'sides is {self.sides!r}; wanted "both" or "query"')
+        check_whole("steps", self.steps, 1)
+        check_share("blend", self.blend)
+
+    def transform(self, items: Embeddings) -> Embeddings:
+        return self._expanded(items) if self.sides == "both" else super().transform(items)
+
+    def rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        if self.sides == "both":
+            return super().rank(items, k)
+        # Rows of one set name the same item on both sides, so that no query finds itself.
+        queries = Embeddings(self._expanded(items).vectors, items.ids)
+        return search_blocks(queries, Embeddings(items.vectors, items.ids), k)
+
+    def _expanded(self, items: Embeddings) -> Embeddings:
+        found = search(items, k=min(self.k, len(items) - 1))
+        expanded = items
+        for _ in range(self.steps):
+            gallery = expanded if self.sides == "both" else items
+            expanded = expand_queries(expanded, gallery, found, self.alpha)
+        if self.blend == 0:
+            return expanded
+        return with_vectors(items, self.blend * items.vectors + (1 - self.blend) * expanded.vectors)

@@ -17,7 +17,7 @@ LAYERS = [
     {"demo", "compare", "doctor", "engine"},
     {"figures"},
     {"systems", "baselines"},
-    {"evaluation", "training", "encoders", "data"},
+    {"evaluation", "training", "linear_maps", "encoders", "data"},
     {"sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics"},
     {"store"},
     {"values", "progress"},

@@ -214,6 +214,57 @@ def evaluate(
     _report(scores.document(), as_json, _facts(scores.protocol), _facts(scores.metrics, percent=True))
 
 
+@app.command()
+@one_sentence_errors
+def compare(
+    vectors: Vectors,
+    labels: Labels = None,
+    split: Annotated[
+        str,
+        typer.Option(help="half: learn from the first half of the classes; or a file with train or test per vector."),
+    ] = "half",
+    methods: Annotated[
+        str, typer.Option(help="all, or names with commas between them; an unknown one lists them.")
+    ] = "all",
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0; the scores are their mean.")] = 1,
+    per_class: Annotated[bool, typer.Option("--per-class", help="Add who got worse by the last refiner.")] = False,
+    against: Annotated[str, typer.Option(help="With --per-class: the method it is measured against.")] = "raw",
+    as_json: Json = False,
+) -> None:
+    """Compare refiners with everything else one could try, on classes of VECTORS that none of them has seen."""
+    from entourage.compare import compare as bake_off
+    from entourage.compare import select, split_half, tables
+    from entourage.progress import terminal_progress
+    from entourage.store import read_vectors
+
+    chosen = select("all" if methods == "all" else [name.strip() for name in methods.split(",")])
+    if against not in {contender.name for contender in chosen}:
+        raise InputError(f"--against is {against}, which is not compared; add it to --methods or name another")
+    items = read_vectors(vectors, labels=labels)
+    _check_labelled(items, vectors, "--labels")
+    training, test = split_half(items) if split == "half" else _split_by_file(items, vectors, split)
+    told = "half of the classes" if split == "half" else f"as told by {split}"
+    with terminal_progress() as progress:
+        comparison = bake_off(training, test, chosen, seeds=seeds, split=told, progress=progress)
+    _warn(list(comparison.warnings))
+    document = comparison.document()
+    if per_class:
+        document["harm"] = comparison.harm(against=against)
+    parts = [_facts(comparison.protocol), tables.scores_table(document), tables.settings_table(document)]
+    parts += tables.harm_tables(document["harm"]) if per_class else []
+    _report(document, as_json, *map(_unfolded, parts))
+
+
+def _split_by_file(items, vectors: Path, split: str):
+    from entourage.compare import split_as_told
+    from entourage.store.labels import read_labels
+
+    try:
+        return split_as_told(items, read_labels(split, vectors, items))
+    except EntourageError as error:
+        raise InputError(f"--split is {split}, not half, and cannot be used as a file: {error}") from error
+
+
 def _warn(warnings: list[str]) -> None:
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
@@ -273,6 +324,18 @@ def _side_by_side(before: tuple[str, dict], after: tuple[str, dict]):
         new = after[1][metric]
         table.add_row(metric, f"{100 * value:.2f}", f"{100 * new:.2f}", f"{100 * (new - value):+.2f}")
     return table
+
+
+def _unfolded(table) -> str:
+    """A table as text of its full width: wide rows are of more use than folded ones where output is no terminal."""
+    if isinstance(table, str):
+        return table
+    from rich.console import Console
+
+    console = Console(width=10_000, color_system=None)
+    with console.capture() as text:
+        console.print(table, markup=False, highlight=False)
+    return "\n".join(line.rstrip() for line in text.get().splitlines())
 
 
 def _report(document: dict, as_json: bool, *tables) -> None:

@@ -3,6 +3,7 @@
 The ranking is made and scored block by block of queries, so memory does not grow with N x N.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +12,9 @@ from entourage import metrics
 from entourage.clustering import kmeans
 from entourage.errors import InputError
 from entourage.neighbors import own_gallery_rows, search_blocks
-from entourage.values import Embeddings, label_codes, shared_codes
+from entourage.values import Embeddings, Neighbors, label_codes, shared_codes
 
-__all__ = ["Scores", "evaluate", "evaluate_embeddings", "mean_average_precision_at_r"]
+__all__ = ["Scores", "evaluate", "evaluate_embeddings", "evaluate_ranking", "mean_average_precision_at_r"]
 
 RECALL_AT = (1, 2, 4, 8, 10, 100)
 MAP_AT = 1000
@@ -144,3 +145,28 @@ def mean_average_precision_at_r(items: Embeddings) -> float:
     for block, ranking in search_blocks(items, k=max(1, int(matches.max()))):
         precision[block] = metrics.average_precision_at_r(codes[ranking.rows] == codes[block, None], matches[block])
     return metrics.mean(precision, matches)
+
+
+def evaluate_ranking(
+    items: Embeddings, rank: Callable[[Embeddings, int], Iterator[tuple[slice, Neighbors]]]
+) -> dict[str, np.ndarray]:
+    """recall@1, r-precision and map@r of each labelled item ranked among the others by rank(items, k), each (N,).
+
+    For methods that give rankings and no vectors; rank does not see the labels. A query without a match counts as 0.
+
+    >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], labels=["a", "a", "b"])
+    >>> evaluate_ranking(items, lambda items, k: search_blocks(items, k=k))["map@r"].tolist()
+    [1.0, 1.0, 0.0]
+    """
+    if items.labels is None:
+        raise InputError("the items have no labels; wanted one per item to tell right from wrong")
+    codes = label_codes(items.labels)
+    matches = metrics.count_matches(codes, codes, np.arange(len(items)))
+    scores = {name: np.zeros(len(items)) for name in ("recall@1", "r-precision", "map@r")}
+    unlabelled = Embeddings(items.vectors, items.ids, named=items.named)
+    for block, ranking in rank(unlabelled, max(1, int(matches.max()))):
+        hits = codes[ranking.rows] == codes[block, None]
+        scores["recall@1"][block] = metrics.recall_at(hits, 1)
+        scores["r-precision"][block] = metrics.r_precision(hits, matches[block])
+        scores["map@r"][block] = metrics.average_precision_at_r(hits, matches[block])
+    return scores

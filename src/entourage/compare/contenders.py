@@ -1,0 +1,167 @@
+"""The methods of the bake-off by name: how each is built, and the settings it may choose from.
+
+Every rival has the same budget of at most 24 settings. Stages follow each other, each keeping the best so far: a chain
+chooses its first part with the expansion's defaults, then the expansion. The refiners choose their settings themselves,
+in fit, on the training classes alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+
+from entourage.baselines import (
+    LDA,
+    Chain,
+    Diffusion,
+    KReciprocal,
+    LinearHead,
+    Method,
+    PCAWhitening,
+    QueryExpansion,
+    Raw,
+    SelfAttention,
+    WithinClassWhitening,
+)
+from entourage.baselines.method import check_fitted, with_vectors
+from entourage.compare.tuning import LONGEST_TRAINING
+from entourage.errors import InputError
+from entourage.values import Embeddings
+
+__all__ = ["BUDGET", "CONTENDERS", "Contender", "Refined", "chosen_in_fit", "select"]
+
+BUDGET = 24
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method by name: build(**settings) gives it unfitted."""
+
+    name: str
+    build: Callable[..., Method]
+    stages: Sequence[Sequence[dict]] = ()
+    """Changes to try, stage by stage; see tuning.choose_settings."""
+    fixed: dict = field(default_factory=dict)
+    """Settings that are given, and reported as such."""
+
+    @property
+    def draws_nothing(self) -> bool:
+        """Whether every seed gives the same: nothing is chosen and nothing learned."""
+        return not self.stages and type(self.build(**self.fixed)).fit is Method.fit
+
+
+@dataclass
+class Refined(Method):
+    """A context refiner as one of the methods; `universal` fits it without labels."""
+
+    recipe: str = "relational"
+    universal: bool = False
+
+    @property
+    def n_parameters(self) -> int:
+        check_fitted(self, "refiner_")
+        return int(self.refiner_.n_parameters_)
+
+    def fit(self, training: Embeddings, *, seed: int = 0) -> "Refined":
+        from entourage.systems.context_refiner import ContextRefiner  # the other methods do without it
+
+        if self.universal:
+            training = Embeddings(training.vectors, training.ids, named=training.named)
+        self.refiner_ = ContextRefiner(recipe=self.recipe, seed=seed).fit(training)
+        return self
+
+    def transform(self, items: Embeddings) -> Embeddings:
+        check_fitted(self, "refiner_")
+        return with_vectors(items, self.refiner_.transform(items))
+
+
+def chosen_in_fit(method: Method) -> dict:
+    """What a fitted method chose by itself, on training classes it held out."""
+    history = getattr(getattr(method, "refiner_", method), "history_", None)
+    return {} if history is None else {"kept_epoch": history.best_epoch}
+
+
+def _grid(**values) -> list[dict]:
+    """Every combination: _grid(k=[1, 2], alpha=[0]) is [{"k": 1, "alpha": 0}, {"k": 2, "alpha": 0}]."""
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+
+
+def _head_then_expansion(epochs: int = 6, **expansion) -> Chain:
+    return Chain(LinearHead(epochs=epochs), QueryExpansion(**expansion))
+
+
+def _whitening_then_expansion(shrinkage: float = 0.1, **expansion) -> Chain:
+    return Chain(WithinClassWhitening(shrinkage=shrinkage), QueryExpansion(**expansion))
+
+
+_SHRINKAGE = _grid(shrinkage=[0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
+# A first stage names every setting, so that the choice is reported whole.
+_EXPANSION = [
+    _grid(k=[4, 8, 16, 32], alpha=[1, 3], steps=[1, 2], blend=[0]),
+    _grid(blend=[0.15, 0.3, 0.5]),
+    _grid(alpha=[0, 2, 5]),
+    _grid(k=[12, 24]),
+]
+_PLAIN_EXPANSION = {"k": [8], "alpha": [3], "steps": [1], "blend": [0]}
+# What remains of the budget after six settings of the first part.
+_SECOND_EXPANSION = [_grid(k=[4, 8, 16, 32], alpha=[1, 3, 5]), [{"steps": 2}], _grid(blend=[0.15, 0.3, 0.5])]
+_RECIPROCAL = [_grid(k1=[8, 12, 20, 30, 40], k2=[3, 6, 10], weight=[0.3]), _grid(weight=[0, 0.1, 0.2, 0.5, 0.7])]
+_DIFFUSION = [_grid(k=[5, 10, 20, 30, 50], alpha=[0.7, 0.8, 0.9, 0.95], gamma=[3]), _grid(gamma=[1, 2, 5])]
+
+CONTENDERS = {
+    contender.name: contender
+    for contender in (
+        Contender("raw", Raw),
+        Contender("pca-whitening", PCAWhitening, [_SHRINKAGE]),
+        Contender("within-class-whitening", WithinClassWhitening, [_SHRINKAGE]),
+        Contender("lda", LDA, [_SHRINKAGE]),
+        Contender("average-qe", partial(QueryExpansion, alpha=0), [_grid(k=[4, 6, 8, 10, 12, 16, 20, 24, 32])]),
+        Contender(
+            "alpha-qe-query",
+            partial(QueryExpansion, sides="query"),
+            [_grid(k=[4, 8, 16, 32], alpha=[0, 1, 2, 3, 4, 5])],
+        ),
+        Contender("alpha-qe", QueryExpansion, _EXPANSION),
+        Contender("alpha-qe-8-3", QueryExpansion, fixed={"k": 8, "alpha": 3.0}),
+        Contender("k-reciprocal", KReciprocal, _RECIPROCAL),
+        Contender("k-reciprocal-20-6", KReciprocal, fixed={"k1": 20, "k2": 6, "weight": 0.3}),
+        Contender("diffusion", Diffusion, _DIFFUSION),
+        Contender("diffusion-fixed", Diffusion, fixed={"k": 20, "alpha": 0.9, "gamma": 3.0}),
+        Contender(
+            "linear-head",
+            LinearHead,
+            [_grid(learning_rate=[3e-4, 1e-3], epochs=[2, 4, 6, 8, 10, 12, 14, 16, LONGEST_TRAINING])],
+        ),
+        Contender(
+            "head+alpha-qe",
+            _head_then_expansion,
+            [_grid(epochs=[2, 4, 6, 9, 13, LONGEST_TRAINING], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
+        ),
+        Contender(
+            "whitening+alpha-qe",
+            _whitening_then_expansion,
+            [_grid(shrinkage=[0.02, 0.1, 0.3, 0.5, 0.7, 0.9], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
+        ),
+        Contender("self-attention", SelfAttention),
+        Contender("paper", Refined, fixed={"recipe": "paper"}),
+        Contender("universal", Refined, fixed={"universal": True}),
+        Contender("relational", Refined, fixed={"recipe": "relational"}),
+    )
+}
+
+
+def select(methods="all") -> list[Contender]:
+    """Contenders for "all", names, or contenders of one's own; raw, which all are measured against, comes first.
+
+    >>> [contender.name for contender in select(["lda", "alpha-qe"])]
+    ['raw', 'lda', 'alpha-qe']
+    """
+    wanted = list(CONTENDERS) if isinstance(methods, str) and methods == "all" else methods
+    wanted = [wanted] if isinstance(wanted, str) else wanted
+    chosen = {"raw": CONTENDERS["raw"]}
+    for method in wanted:
+        if not isinstance(method, Contender) and method not in CONTENDERS:
+            raise InputError(f"there is no method {method!r}; wanted all, or some of {', '.join(CONTENDERS)}")
+        contender = method if isinstance(method, Contender) else CONTENDERS[method]
+        chosen.setdefault(contender.name, contender)
+    return list(chosen.values())

@@ -1,0 +1,86 @@
+"""A comparison as tables for the terminal."""
+
+from rich.table import Table
+
+__all__ = ["harm_tables", "scores_table", "settings_table"]
+
+MOST_ROWS = 20
+
+
+def scores_table(document: dict) -> Table:
+    """A line per method: scores in percent, their differences to raw in points, and what they cost."""
+    table = _table("method", "R@1", "vs raw (95 %)", "MAP@R", "vs raw (95 %)", "fit s", "apply s", "MB", "parameters")
+    for row in document["methods"]:
+        if "skipped" in row:
+            table.add_row(row["method"], "skipped")
+            continue
+        memory = row["peak_memory_mb"]
+        table.add_row(
+            row["method"],
+            f"{100 * row['recall@1']:.2f}",
+            _interval(row, "recall@1"),
+            f"{100 * row['map@r']:.2f}",
+            _interval(row, "map@r"),
+            f"{row['fit_seconds']:.1f}",
+            f"{row['apply_seconds']:.1f}",
+            "?" if memory is None else f"{memory:.0f}",
+            f"{row['parameters']:,}",
+        )
+    return table
+
+
+def settings_table(document: dict) -> Table:
+    """What each method chose, seed by seed where seeds differ, or why it was skipped."""
+    table = Table("method", "settings", box=None, padding=(0, 2, 0, 0))
+    for row in document["methods"]:
+        if "skipped" in row:
+            table.add_row(row["method"], f"skipped: {row['skipped']}")
+        elif any(row["settings"]):
+            table.add_row(row["method"], "; ".join(dict.fromkeys(map(_settings, row["settings"]))))
+    return table
+
+
+def harm_tables(harm: dict) -> list:
+    """Counts of queries won and lost, the classes that got worse, and the queries that lost most."""
+    counts = _table(f"{harm['method']} against {harm['against']}", "won", "lost", "unchanged")
+    for title, name in (("queries by R@1", "recall@1"), ("queries by AP@R", "map@r")):
+        counts.add_row(title, *(f"{harm[name][part]:,}" for part in ("won", "lost", "unchanged")))
+    classes = _table("classes that got worse", "items", "MAP@R before", "after", "won", "lost")
+    for entry in harm["classes"][:MOST_ROWS]:
+        numbers = (str(entry[name]) for name in ("won", "lost"))
+        classes.add_row(str(entry["class"]), str(entry["items"]), *_before_after(entry), *numbers)
+    queries = _table("queries that lost most", "class", "AP@R before", "after")
+    for entry in harm["queries"][:MOST_ROWS]:
+        queries.add_row(str(entry["id"]), str(entry["class"]), *_before_after(entry))
+    return [counts, *(_told(table, harm[name]) for table, name in ((classes, "classes"), (queries, "queries")))]
+
+
+def _told(table: Table, entries: list) -> Table | str:
+    if not entries:
+        return f"{table.columns[0].header}: none"
+    if len(entries) > MOST_ROWS:
+        table.add_row(f"... and {len(entries) - MOST_ROWS:,} more")
+    return table
+
+
+def _table(first: str, *numbers: str) -> Table:
+    table = Table(first, box=None, padding=(0, 2, 0, 0))
+    for name in numbers:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _interval(row: dict, name: str) -> str:
+    """+1.20 (+0.90 to +1.50), in points; nothing for raw itself."""
+    if row["method"] == "raw":
+        return ""
+    difference, low, high = (100 * row[f"{name}_vs_raw"][part] for part in ("difference", "low", "high"))
+    return f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"
+
+
+def _settings(settings: dict) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+
+def _before_after(entry: dict) -> tuple[str, str]:
+    return f"{100 * entry['map@r_before']:.2f}", f"{100 * entry['map@r_after']:.2f}"

@@ -1,0 +1,152 @@
+"""The settings of a method, chosen on training classes that the method was not fitted on.
+
+Test classes have no part in this: a method is fitted on some of the training classes and judged on the others, searched
+among themselves as the test classes will be.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from entourage.baselines import Chain, LinearHead, Method, Raw
+from entourage.evaluation import evaluate_ranking
+from entourage.losses import multi_similarity
+from entourage.sampling import class_balanced_batches, hold_out_classes
+from entourage.training import fit_model, seeded
+from entourage.values import Embeddings, label_codes
+
+__all__ = ["Choice", "Judge", "Trial", "best_trial", "choose_settings", "head_snapshots"]
+
+HELD_OUT_SHARE = 0.4
+RECALL_LOSS_ALLOWED = 0.002
+LONGEST_TRAINING = 18  # epochs of a linear head
+_BATCH = (64, 2)  # classes and items of each, as in baselines.fit_linear_head
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What settings scored on the held-out classes."""
+
+    settings: dict
+    recall_at_1: float
+    map_at_r: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The settings chosen, and all that were tried; none where there was nothing to choose, or nothing to judge by."""
+
+    settings: dict
+    trials: tuple[Trial, ...] = ()
+
+
+def choose_settings(
+    build: Callable[..., Method], stages: Sequence[Sequence[dict]], training: Embeddings, *, seed: int = 0
+) -> Choice:
+    """The best settings of build(**settings), stage by stage: each tries its changes on the best settings so far.
+
+    Best is the highest MAP@R without a worse R@1 than the raw vectors; see `best_trial`. With fewer than four training
+    classes of two items or more none can be held out, and build's own defaults stay.
+
+    >>> training = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(24, 4)), labels=np.arange(24) % 6)
+    >>> from entourage.baselines import QueryExpansion
+    >>> choice = choose_settings(QueryExpansion, [[{"k": 1}, {"k": 2}], [{"alpha": 0}]], training)
+    >>> [trial.settings for trial in choice.trials[:2]], choice.trials[2].settings["alpha"]
+    ([{'k': 1}, {'k': 2}], 0)
+    """
+    if not stages or not (judge := Judge(training, seed)).can_judge:
+        return Choice({})
+    raw_recall, _ = judge.scores(Raw())
+    settings, trials = {}, []
+    for stage in stages:
+        for change in stage:
+            candidate = settings | change
+            trials.append(Trial(candidate, *judge.scores(build(**candidate))))
+        settings = best_trial(trials, raw_recall).settings
+    return Choice(settings, tuple(trials))
+
+
+def best_trial(trials: Sequence[Trial], raw_recall: float) -> Trial:
+    """The highest MAP@R among trials that lose at most 0.2 points of R@1 to raw; if all lose more, the best R@1.
+
+    >>> trials = [Trial({"k": 4}, 0.90, 0.50), Trial({"k": 8}, 0.80, 0.60)]
+    >>> best_trial(trials, raw_recall=0.90).settings, best_trial(trials, raw_recall=0.80).settings
+    ({'k': 4}, {'k': 8})
+    """
+    harmless = [trial for trial in trials if trial.recall_at_1 >= raw_recall - RECALL_LOSS_ALLOWED]
+    if harmless:
+        return max(harmless, key=lambda trial: trial.map_at_r)
+    return max(trials, key=lambda trial: trial.recall_at_1)
+
+
+class Judge:
+    """Fits methods on some training classes and scores them on the others.
+
+    What trials share is done once: the first part of a chain while it stays the same, and one training for linear heads
+    that differ in their epochs.
+    """
+
+    def __init__(self, training: Embeddings, seed: int):
+        held_out = hold_out_classes(label_codes(training.labels), HELD_OUT_SHARE, seed)
+        self.seed, self.can_judge = seed, bool(held_out.any())
+        self._sides = (training.take(~held_out), training.take(held_out)) if self.can_judge else None
+        self._last_applied = "", self._sides
+        self._heads: dict[float, list[np.ndarray]] = {}
+
+    def scores(self, method: Method) -> tuple[float, float]:
+        """Mean R@1 and MAP@R on the held-out classes."""
+        (seen, unseen), last = self._sides, method
+        if isinstance(method, Chain):
+            (seen, unseen), last = self._applied(method.first), method.second
+        values = evaluate_ranking(unseen, self._fitted(last, seen).rank)
+        return float(values["recall@1"].mean()), float(values["map@r"].mean())
+
+    def _applied(self, first: Method) -> tuple[Embeddings, Embeddings]:
+        """Both sides as the first part of a chain hands them on."""
+        if repr(first) != self._last_applied[0]:
+            self._fitted(first, self._sides[0])
+            self._last_applied = repr(first), tuple(map(first.transform, self._sides))
+        return self._last_applied[1]
+
+    def _fitted(self, method: Method, seen: Embeddings) -> Method:
+        if not isinstance(method, LinearHead) or seen is not self._sides[0]:
+            return method.fit(seen, seed=self.seed)
+        rate = method.learning_rate
+        if len(self._heads.get(rate, ())) <= method.epochs:
+            epochs = max(method.epochs, LONGEST_TRAINING)
+            self._heads[rate] = head_snapshots(seen, epochs=epochs, learning_rate=rate, seed=self.seed)
+        method.map_ = self._heads[rate][method.epochs].astype(np.float64)
+        return method
+
+
+# ---- linear heads ------------------------------------------------------------------------------------------------
+
+
+def head_snapshots(training: Embeddings, *, epochs: int, learning_rate: float, seed: int) -> list[np.ndarray]:
+    """What fit_linear_head gives for 0, 1, ..., epochs, (d, d) each, from one training.
+
+    An epoch's batches depend on its number alone, so a longer training begins with the shorter ones.
+    """
+    codes = label_codes(training.labels)
+    vectors, labels = torch.from_dlpack(training.vectors), torch.from_numpy(codes)
+    head = seeded(seed, lambda: nn.Linear(training.dim, training.dim, bias=False))
+    nn.init.eye_(head.weight)
+    snapshots = []
+
+    def keep() -> float:
+        snapshots.append(head.weight.detach().numpy().T.copy())
+        return len(snapshots)  # each epoch counts as better, so that none is the last too early
+
+    fit_model(
+        head,
+        torch.optim.Adam(head.parameters(), learning_rate, fused=True),
+        batches=lambda epoch: class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch),
+        loss=lambda batch: multi_similarity(F.normalize(head(vectors[batch]), dim=1), labels[batch]),
+        evaluate=keep,
+        epochs=epochs,
+    )
+    return snapshots

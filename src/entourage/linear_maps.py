@@ -1,0 +1,95 @@
+"""Linear maps learned from labels: within-class whitening, and a head trained by a metric loss.
+
+Every covariance is regularised alike: an eigenvalue w counts as (1 - shrinkage) w + shrinkage mean(w).
+N training items of C classes, d dimensions.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from entourage.errors import InputError
+from entourage.losses import multi_similarity
+from entourage.sampling import class_balanced_batches
+
+__all__ = [
+    "class_means",
+    "eigen",
+    "head_maps",
+    "inverse_roots",
+    "within_class_covariance",
+    "within_class_whitening_map",
+]
+
+# Below this share of the largest eigenvalue there is only the rounding of float32 vectors.
+_NOTHING = 1e-10
+_BATCH = (64, 2)  # classes, items of each
+
+
+def class_means(vectors, codes) -> tuple[np.ndarray, np.ndarray]:
+    """Means (C, d) and sizes (C,) of the classes 0..C-1 of vectors (N, d)."""
+    counts = np.bincount(codes)
+    order = np.argsort(codes, kind="stable")
+    starts = np.cumsum(counts) - counts
+    return np.add.reduceat(np.asarray(vectors, np.float64)[order], starts, axis=0) / counts[:, None], counts
+
+
+def within_class_covariance(vectors, codes) -> np.ndarray:
+    """Pooled covariance of vectors (N, d) around the means of their classes 0..C-1, divided by N - C; (d, d)."""
+    vectors = np.asarray(vectors, np.float64)
+    means, counts = class_means(vectors, codes)
+    if len(vectors) == len(counts):
+        raise InputError(f"all {len(counts)} classes have one item; wanted some with two or more to see them vary")
+    around = vectors - means[codes]
+    return around.T @ around / (len(vectors) - len(counts))
+
+
+def within_class_whitening_map(vectors, codes, shrinkage: float) -> np.ndarray:
+    """((1 - shrinkage) S_w + shrinkage mean-eigenvalue I)^(-1/2) of the within-class covariance S_w; (d, d)."""
+    values, axes = eigen(within_class_covariance(vectors, codes))
+    return axes * inverse_roots(values, shrinkage) @ axes.T
+
+
+def eigen(covariance) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (d,), largest first, and their axes as columns (d, d)."""
+    values, axes = np.linalg.eigh(covariance)
+    return np.maximum(values[::-1], 0), axes[:, ::-1]
+
+
+def inverse_roots(values, shrinkage: float, n_components: int | None = None) -> np.ndarray:
+    """((1 - shrinkage) w + shrinkage mean(w))^(-1/2) of the leading eigenvalues w, (m,)."""
+    m = len(values) if n_components is None else n_components
+    if m > len(values):
+        raise InputError(f"n_components is {m}; wanted at most {len(values)}, the number of dimensions")
+    shrunk = ((1 - shrinkage) * values + shrinkage * values.mean())[:m]
+    varied = int((shrunk > _NOTHING * shrunk[0]).sum())
+    if varied < m:
+        raise InputError(
+            f"the training vectors vary in {varied} of {m} directions; wanted all of them: "
+            "raise shrinkage above 0 or bring more items"
+        )
+    return shrunk**-0.5
+
+
+def head_maps(vectors, codes, epochs: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0) -> dict:
+    """Maps M (d, d) after each of the given numbers of epochs: M starts as the identity and is trained by Adam on the
+    multi-similarity loss of normalise(x M) over class-balanced batches of unit vectors (N, d).
+
+    One training serves all: {epochs: M} with 0 for the identity.
+    """
+    wanted = sorted(set(epochs))
+    x, labels = torch.as_tensor(np.asarray(vectors, np.float32)), torch.as_tensor(codes)
+    head = torch.eye(x.shape[1], requires_grad=True)
+    optimizer = torch.optim.Adam([head], learning_rate, fused=True)
+    maps = {0: np.eye(x.shape[1], dtype=np.float32)}
+    for epoch in range(wanted[-1]):
+        for batch in class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch):
+            loss = multi_similarity(F.normalize(x[batch] @ head, dim=1), labels[batch])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+        if epoch + 1 in wanted:
+            maps[epoch + 1] = head.detach().numpy().copy()
+    return {epoch: maps[epoch] for epoch in wanted}

@@ -1,0 +1,194 @@
+"""The paper's recipe: cross-attention blocks over the initial embeddings of the neighbours.
+
+"Attend to Context for Refining Embeddings in Deep Metric Learning", main paper and supplement. For an item q
+with initial embedding e_q^0 and the context C_q of its k nearest neighbours by e^0 (never q itself):
+
+    e_q^t = normalise(e_q^{t-1} + CA^t(e_q^{t-1}, C_q, C_q)),   t = 1..T        (Eq. 2 and 3)
+
+C_q keeps the initial embeddings in every block. The blocks are trained with the multi-similarity loss (Eq. 4) on
+e^T over class-balanced batches; the stopping point is chosen on training classes held out for the purpose.
+
+N items, M context items, k neighbours, T blocks, d dimensions.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from entourage.attention import CrossAttention, glorot_linear
+from entourage.errors import InputError
+from entourage.evaluation import mean_average_precision_at_r
+from entourage.losses import multi_similarity
+from entourage.neighbors import search
+from entourage.sampling import check_usable_classes, class_balanced_batches, hold_out_classes
+from entourage.training import History, fit_model, seeded
+from entourage.values import Embeddings, label_codes
+
+__all__ = ["PaperNetwork", "fit_paper"]
+
+_ITEMS_AT_ONCE = 1024
+
+
+class PaperNetwork(nn.Module):
+    """T cross-attention blocks and, for another size of embedding, a linear head (d -> out_dim)."""
+
+    def __init__(self, dim: int, n_blocks: int, out_dim: int | None = None):
+        super().__init__()
+        self.blocks = nn.ModuleList(CrossAttention(dim) for _ in range(n_blocks))
+        self.head = glorot_linear(dim, out_dim) if out_dim else nn.Identity()
+
+    def forward(self, e: Tensor, context: Tensor) -> Tensor:
+        """e^T (b, out) of e^0 (b, d) with each one's context (b, k, d): the form used in training."""
+        for block in self.blocks:
+            e = F.normalize(e + block(e, *block.prepare(context))[0], dim=1)
+        return self.finish(e)
+
+    def finish(self, e: Tensor) -> Tensor:
+        """What leaves the network: the head's output, of length 1, or e as it is without a head."""
+        return e if isinstance(self.head, nn.Identity) else F.normalize(self.head(e), dim=1)
+
+    @torch.no_grad()
+    def steps(self, e: Tensor, gallery: Tensor, rows: Tensor, n_steps: int):
+        """Yield (e^t, weights^t) for t = 1..n_steps; e (N, d), gallery (M, d), rows (N, k) of the gallery.
+
+        The same as `forward`, arranged for whole sets: keys and values depend on the gallery item alone, so
+        each block prepares every item once instead of once per item that has it for a neighbour.
+        """
+        for block in self.blocks[:n_steps]:
+            keys, values = (
+                torch.cat(parts) for parts in zip(*map(block.prepare, gallery.split(_ITEMS_AT_ONCE)), strict=True)
+            )
+            updated, weights = torch.empty_like(e), torch.empty(rows.shape, dtype=e.dtype)
+            for part in torch.arange(len(e)).split(_ITEMS_AT_ONCE):
+                update, weights[part] = block(e[part], keys[rows[part]], values[rows[part]])
+                updated[part] = F.normalize(e[part] + update, dim=1)
+            e = updated
+            yield e, weights
+
+    @torch.no_grad()
+    def refine(
+        self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
+        """Yield (e^t (N, out), weights^t (N, k), neighbour rows (N, k)) for t = 0..n_steps; no weights at t = 0."""
+        needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
+        if len(gallery) < needed:
+            raise InputError(
+                f"{len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
+                f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
+            )
+        rows = search(items, gallery, n_neighbors, progress=progress).rows
+        e, among, context = map(torch.from_dlpack, (items.vectors, gallery.vectors, rows))
+        yield self.finish(e).numpy(), None, rows
+        for t, (state, weights) in enumerate(self.steps(e, among, context, n_steps), start=1):
+            yield self.finish(state).numpy(), weights.numpy(), rows
+            if progress:
+                progress("refining", t, n_steps)
+
+
+def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resume=False, progress=None) -> tuple:
+    """Train on labelled items by the settings of a ContextRefiner; (network, history, report)."""
+    if settings.n_neighbors_ >= len(items):
+        raise InputError(
+            f"n_neighbors is {settings.n_neighbors_} but there are only {len(items)} vectors; "
+            f"wanted fewer neighbours than vectors: use at most {len(items) - 1}"
+        )
+    check_usable_classes(items.labels)
+    codes = label_codes(items.labels)
+    held_out = hold_out_classes(codes, settings.validation_share, settings.seed)
+    training_rows = np.flatnonzero(~held_out)
+    validation = items.take(held_out) if held_out.any() else None
+    network = seeded(settings.seed, lambda: PaperNetwork(items.dim, settings.n_blocks_, settings.out_dim))
+    history = fit_model(
+        network,
+        torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True),
+        batches=lambda epoch: class_balanced_batches(
+            codes[training_rows], settings.batch_classes, settings.batch_per_class, seed=settings.seed, epoch=epoch
+        ),
+        loss=_batch_loss(settings, network, items, codes, training_rows, progress),
+        evaluate=validation and _validator(settings, network, validation),
+        epochs=settings.epochs,
+        patience=settings.patience,
+        checkpoint=checkpoint,
+        fingerprint=fingerprint,
+        resume=resume,
+        title="training the refiner",
+        progress=progress,
+    )
+    raw_score = validation and mean_average_precision_at_r(validation)
+    data = {
+        "items": len(items),
+        "classes": int(codes.max()) + 1,
+        "classes_held_out": len(np.unique(codes[held_out])),
+        "classes_with_one_item": int((np.bincount(codes) == 1).sum()),
+        "neighbors": min(settings.n_neighbors_, len(training_rows) - 1),
+    }
+    return network, history, _report(settings, data, history, raw_score)
+
+
+def _batch_loss(settings, network, items: Embeddings, codes, training_rows, progress):
+    """The loss of a batch, given as positions in training_rows (n,).
+
+    Neighbours are found once, among the training rows; their vectors are gathered batch by batch from the one
+    copy of all vectors.
+    """
+    context = training_rows[_context_within(settings, items.take(training_rows), progress).rows]  # (n, k)
+    vectors = torch.from_dlpack(items.vectors)
+
+    def loss(batch) -> Tensor:
+        rows = training_rows[batch]
+        return multi_similarity(
+            network(vectors[rows], vectors[context[batch]]),
+            torch.from_numpy(codes[rows]),
+            alpha=settings.alpha,
+            beta=settings.beta,
+            threshold=settings.threshold,
+            form=settings.loss_form,
+        )
+
+    return loss
+
+
+def _validator(settings, network, validation: Embeddings):
+    """MAP@R of the refined held-out classes, searched among themselves as test classes will be."""
+    rows = _context_within(settings, validation).rows
+    e, rows = torch.from_dlpack(validation.vectors), torch.from_dlpack(rows)
+
+    def score() -> float:
+        *_, (refined, _) = network.steps(e, e, rows, len(network.blocks))
+        return mean_average_precision_at_r(validation.replace_vectors(network.finish(refined).numpy(force=True)))
+
+    return score
+
+
+def _context_within(settings, items: Embeddings, progress=None):
+    """The context of the training or the held-out items; holding out may leave fewer than k + 1 of them."""
+    return search(items, k=min(settings.n_neighbors_, len(items) - 1), progress=progress)
+
+
+def _report(settings, data: dict, history: History, raw_score: float | None) -> dict:
+    """How the fit went: what was learned from, and MAP@R on the held-out classes before and after."""
+    refined, warnings = history.best_score, []
+    if refined is None:
+        warnings.append("too few classes to hold any out: nothing checked whether refinement helps")
+    elif refined <= raw_score:
+        warnings.append("on the held-out classes the refined vectors are no better than the raw ones: keep those")
+    elif history.best_epoch == 0:
+        warnings.append("training did not improve on the untrained blocks, which were kept")
+    if data["neighbors"] < settings.n_neighbors_:
+        warnings.append(f"only {data['neighbors']} neighbours of {settings.n_neighbors_} could be had in training")
+    protocol = {
+        "recipe": "paper",
+        **data,
+        "blocks": settings.n_blocks_,
+        "context": "exact neighbours within the training classes, ties by id, never the item itself",
+        "score": "MAP@R (divided by R) of the held-out classes among themselves; without a match: 0",
+        "stopping_point": "the last epoch, unchecked" if refined is None else "best score on the held-out classes",
+        "epochs": history.epoch,
+        "kept_epoch": history.best_epoch,
+        "seed": settings.seed,
+    }
+    metrics = {"held_out_map@r_raw": raw_score, "held_out_map@r_refined": refined}
+    return {"protocol": protocol, "metrics": metrics, "curve": history.curve, "warnings": warnings}

@@ -1,0 +1,137 @@
+"""`entourage compare` from outside, on small real vectors: handwritten digits."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from typer.testing import CliRunner
+
+from entourage.cli import app
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+CHEAP = "alpha-qe-8-3,pca-whitening"
+
+
+def run(command: str):
+    return CliRunner().invoke(app, command.split(), catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits")
+    vectors, labels = load_digits(return_X_y=True)
+    vectors, labels = vectors[:600].astype(np.float32), labels[:600]
+    parts = np.where(labels < 6, "train", "test")
+    np.save(folder / "v.npy", vectors)
+    np.save(folder / "l.npy", labels)
+    np.savez(folder / "v.npz", vectors=vectors, labels=labels, part=parts)
+    np.save(folder / "s.npy", parts)
+    (folder / "s.txt").write_text("\n".join(parts) + "\n")
+    (folder / "s.csv").write_text("split\n" + "\n".join(parts) + "\n")
+    (folder / "bad.txt").write_text("\n".join([*parts[:-1], "dev"]) + "\n")
+    (folder / "short.txt").write_text("\n".join(parts[:-1]) + "\n")
+    np.save(folder / "overlap.npy", np.where(np.arange(600) % 2, "train", "test"))
+    np.save(folder / "one-class.npy", labels * 0)
+    return folder
+
+
+@pytest.fixture
+def inside(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+def test_digits_unseen_in_training_are_compared(inside):
+    outcome = run(f"compare v.npy --labels l.npy --methods {CHEAP} --seeds 2 --per-class --json")
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    report = json.loads(outcome.stdout)
+    assert set(report) == {"protocol", "methods", "warnings", "harm"}
+    assert report["protocol"]["training_classes"] == report["protocol"]["test_classes"] == 5
+    rows = {row["method"]: row for row in report["methods"]}
+    assert list(rows) == ["raw", "alpha-qe-8-3", "pca-whitening"]
+    assert rows["alpha-qe-8-3"]["map@r_vs_raw"]["low"] > 0.05  # averaging with neighbours helps digits for certain
+    assert rows["pca-whitening"]["settings"][0]["shrinkage"] in (
+        0.02,
+        0.05,
+        0.1,
+        0.2,
+        0.3,
+        0.4,
+        0.5,
+        0.6,
+        0.7,
+        0.8,
+        0.9,
+    )
+    harm = report["harm"]
+    assert (harm["method"], harm["against"]) == ("pca-whitening", "raw")
+    assert len(harm["queries"]) == harm["map@r"]["lost"]
+    assert sum(harm["recall@1"].values()) == report["protocol"]["test_items"]
+
+
+def test_tables_say_the_same_as_the_document(inside):
+    command = "compare v.npy --labels l.npy --methods alpha-qe-8-3,lda --per-class --against alpha-qe-8-3"
+    text, report = run(command), json.loads(run(command + " --json").stdout)
+    assert text.exit_code == 0
+    row = next(line for line in text.stdout.splitlines() if line.startswith("alpha-qe-8-3"))
+    expected = report["methods"][1]
+    difference = expected["map@r_vs_raw"]
+    assert f"{100 * expected['map@r']:.2f}" in row
+    assert (
+        f"{100 * difference['difference']:+.2f} ({100 * difference['low']:+.2f} to {100 * difference['high']:+.2f})"
+        in row
+    )
+    assert "k 8, alpha 3.0" in text.stdout
+    assert "lda against alpha-qe-8-3" in text.stdout
+    worst = report["harm"]["queries"][0]
+    assert f"{100 * worst['map@r_before']:.2f}" in text.stdout
+    assert f"... and {len(report['harm']['queries']) - 20:,} more" in text.stdout
+
+
+@pytest.mark.parametrize("source", ["v.npy --labels l.npy --split s.npy", "v.npz --split s.txt", "v.npz --split part"])
+def test_a_split_of_ones_own(inside, source):
+    report = json.loads(run(f"compare {source} --methods raw --json").stdout)
+    assert (report["protocol"]["training_classes"], report["protocol"]["test_classes"]) == (6, 4)
+    assert report["protocol"]["split"] == f"as told by {source.split()[-1]}"
+
+
+def test_a_csv_says_it_too(inside):
+    assert json.loads(run("compare v.npz --split s.csv --methods raw --json").stdout)["protocol"]["test_classes"] == 4
+
+
+def test_overlap_is_a_warning_on_standard_error(inside):
+    outcome = run("compare v.npz --split overlap.npy --methods raw")
+    assert outcome.exit_code == 0
+    assert outcome.stderr.startswith("warning: 10 of the test classes are training classes too")
+
+
+def test_a_skipped_method_says_why(inside):
+    np.save("two.npy", np.repeat([0, 1, 2], 200))
+    outcome = run("compare v.npy --labels two.npy --methods lda")
+    assert outcome.exit_code == 0
+    assert "skipped: 0 discriminants asked of 1 classes" in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("v.npz --methods raw,nothing", "there is no method 'nothing'; wanted all, or some of raw"),
+        ("v.npz --methods raw --split thirds", "--split is thirds, not half, and cannot be used as a file: thirds is"),
+        ("v.npz --methods raw --split no.txt", "no.txt does not exist"),
+        (
+            "v.npz --methods raw --split bad.txt",
+            "entry 599 of the split is 'dev' (1 such); wanted the word train or test",
+        ),
+        ("v.npz --methods raw --split short.txt", "shape (599,) for 600 vectors"),
+        ("v.npz --methods raw --split l.npy", "entry 0 of the split is '0'"),
+        ("v.npz --labels one-class.npy --methods raw", "all items are of one class"),
+        ("v.npz --methods raw --against lda", "--against is lda, which is not compared"),
+        ("v.npy --methods raw", "v.npy has no labels of its own"),
+    ],
+)
+def test_bad_input_gets_one_sentence(inside, command, message):
+    outcome = run(f"compare {command}")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert len(outcome.stderr.splitlines()) == 1 and outcome.stderr.startswith("error: ")
+    assert message in outcome.stderr

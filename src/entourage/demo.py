@@ -25,7 +25,7 @@ from entourage.systems.context_refiner import ContextRefiner
 from entourage.training import fit_model, seeded
 from entourage.values import Embeddings, Images, label_codes
 
-__all__ = ["DemoResult", "DemoSettings", "run_demo"]
+__all__ = ["DemoResult", "DemoSettings", "run_demo", "train_encoder"]
 
 _SHOWN = 8  # retrieved items per query on the sheet
 
@@ -83,7 +83,7 @@ def run_demo(
     started = time.perf_counter()
     drawn = {"per_class": settings.per_class, "max_classes": settings.max_classes, "seed": seed, "progress": progress}
     seen, unseen = (data.load("glyphs", split, **drawn) for split in ("train", "test"))
-    encoder = _train_encoder(seen, settings.encoder_epochs, seed, progress)
+    encoder = train_encoder(seen, settings.encoder_epochs, seed, progress)
     training, test = (
         Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), labels=images.labels)
         for images in (seen, unseen)
@@ -116,7 +116,7 @@ def run_demo(
     return result
 
 
-def _train_encoder(images: Images, epochs: int, seed: int, progress) -> SmallResNet:
+def train_encoder(images: Images, epochs: int, seed: int, progress) -> SmallResNet:
     codes = label_codes(images.labels)
     encoder = seeded(seed, SmallResNet)
 

@@ -5,6 +5,7 @@ N training items of C classes, d dimensions.
 """
 
 from collections.abc import Iterable
+from itertools import chain, count, islice
 
 import numpy as np
 import torch
@@ -73,23 +74,23 @@ def inverse_roots(values, shrinkage: float, n_components: int | None = None) -> 
     return shrunk**-0.5
 
 
-def head_maps(vectors, codes, epochs: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0) -> dict:
-    """Maps M (d, d) after each of the given numbers of epochs: M starts as the identity and is trained by Adam on the
+def head_maps(vectors, codes, steps: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0) -> dict:
+    """Maps M (d, d) after each of the given numbers of steps: M starts as the identity and is trained by Adam on the
     multi-similarity loss of normalise(x M) over class-balanced batches of unit vectors (N, d).
 
-    One training serves all: {epochs: M} with 0 for the identity.
+    One training serves all: {steps: M} with 0 for the identity.
     """
-    wanted = sorted(set(epochs))
+    wanted = sorted(set(steps))
     x, labels = torch.as_tensor(np.asarray(vectors, np.float32)), torch.as_tensor(codes)
     head = torch.eye(x.shape[1], requires_grad=True)
     optimizer = torch.optim.Adam([head], learning_rate, fused=True)
     maps = {0: np.eye(x.shape[1], dtype=np.float32)}
-    for epoch in range(wanted[-1]):
-        for batch in class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch):
-            loss = multi_similarity(F.normalize(x[batch] @ head, dim=1), labels[batch])
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-        if epoch + 1 in wanted:
-            maps[epoch + 1] = head.detach().numpy().copy()
-    return {epoch: maps[epoch] for epoch in wanted}
+    epochs = (class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch) for epoch in count())
+    for done, batch in enumerate(islice(chain.from_iterable(epochs), wanted[-1]), start=1):
+        loss = multi_similarity(F.normalize(x[batch] @ head, dim=1), labels[batch])
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        if done in wanted:
+            maps[done] = head.detach().numpy().copy()
+    return {done: maps[done] for done in wanted}

@@ -97,14 +97,19 @@ def _whitening_then_expansion(shrinkage: float = 0.1, **expansion) -> Chain:
 _SHRINKAGE = _grid(shrinkage=[0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
 # A first stage names every setting, so that the choice is reported whole.
 _EXPANSION = [
-    _grid(k=[4, 8, 16, 32], alpha=[1, 3], steps=[1, 2], blend=[0]),
+    _grid(k=[8, 16, 32, 64], alpha=[1, 3], steps=[1, 2], blend=[0]),
     _grid(blend=[0.15, 0.3, 0.5]),
     _grid(alpha=[0, 2, 5]),
-    _grid(k=[12, 24]),
+    _grid(k=[4, 128]),
 ]
 _PLAIN_EXPANSION = {"k": [8], "alpha": [3], "steps": [1], "blend": [0]}
 # What remains of the budget after six settings of the first part.
-_SECOND_EXPANSION = [_grid(k=[4, 8, 16, 32], alpha=[1, 3, 5]), [{"steps": 2}], _grid(blend=[0.15, 0.3, 0.5])]
+_SECOND_EXPANSION = [
+    _grid(k=[8, 16, 32, 64], alpha=[1, 3, 5]),
+    [{"steps": 2}],
+    _grid(blend=[0.15, 0.3, 0.5]),
+    _grid(k=[4, 128]),
+]
 _RECIPROCAL = [_grid(k1=[8, 12, 20, 30, 40], k2=[3, 6, 10], weight=[0.3]), _grid(weight=[0, 0.1, 0.2, 0.5, 0.7])]
 _DIFFUSION = [_grid(k=[5, 10, 20, 30, 50], alpha=[0.7, 0.8, 0.9, 0.95], gamma=[3]), _grid(gamma=[1, 2, 5])]
 
@@ -115,7 +120,7 @@ CONTENDERS = {
         Contender("pca-whitening", PCAWhitening, [_SHRINKAGE]),
         Contender("within-class-whitening", WithinClassWhitening, [_SHRINKAGE]),
         Contender("lda", LDA, [_SHRINKAGE]),
-        Contender("average-qe", partial(QueryExpansion, alpha=0), [_grid(k=[4, 6, 8, 10, 12, 16, 20, 24, 32])]),
+        Contender("average-qe", partial(QueryExpansion, alpha=0), [_grid(k=[4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])]),
         Contender(
             "alpha-qe-query",
             partial(QueryExpansion, sides="query"),

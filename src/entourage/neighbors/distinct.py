@@ -3,26 +3,41 @@
 import numpy as np
 
 from entourage.neighbors import search
-from entourage.values import Embeddings
+from entourage.values import Embeddings, Neighbors
 
-__all__ = ["COPIES", "distinct_items"]
+__all__ = ["copy_similarity", "distinct_items", "search_distinct"]
 
-COPIES = 0.999  # items at least this similar show the same thing
+_COPY = 0.002  # of the usual squared distance
 _LOOK_AT = 8
+_SPARE = 8  # neighbours looked up beyond k, in case some are copies
 _ROUNDS = 6
 
 
-def distinct_items(items: Embeddings, similarity: float = COPIES) -> tuple[np.ndarray, np.ndarray]:
+def copy_similarity(items: Embeddings) -> float:
+    """From which similarity on two items of this set show the same thing: at 0.2 % of the usual squared distance.
+
+    Unit vectors of mean m are 1 - |m|² apart on average (half their squared distance), which is little for encoders
+    that put everything into a narrow cone.
+    """
+    mean = items.vectors.mean(axis=0, dtype=np.float64)
+    return 1 - _COPY * max(1 - float(mean @ mean), 0.0)
+
+
+def distinct_items(
+    items: Embeddings, similarity: float | None = None, found: Neighbors | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows (G,) that stand for all others, in order, and for each item the position of its stand-in in them, (N,).
 
-    An item joins the first item in order of id that is at least so similar to it and stands for itself. Searched a
-    few neighbours at a time among the stand-ins that remain, until none has a copy (or a few rounds have passed).
+    An item joins the first item in order of id that is at least so similar to it (by default `copy_similarity`) and
+    stands for itself. Where an item has more copies than neighbours were looked up (`found`, or a few), those that
+    remain are searched again, for some rounds.
 
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.0, 1.0], [1.0, 0.001], [1.0, 0.0]])
     >>> rows, stands_for = distinct_items(items)
     >>> rows.tolist(), stands_for.tolist()
     ([0, 1], [0, 1, 0, 0])
     """
+    similarity = copy_similarity(items) if similarity is None else similarity
     rows = np.arange(len(items))
     stand_in = np.arange(len(items))
     rank = np.empty(len(items), np.int64)
@@ -30,23 +45,56 @@ def distinct_items(items: Embeddings, similarity: float = COPIES) -> tuple[np.nd
     for _ in range(_ROUNDS):
         if len(rows) < 2:
             break
-        remaining = items.take(rows)
-        found = search(remaining, k=min(_LOOK_AT, len(rows) - 1))
+        if found is None:
+            found = search(items.take(rows), k=min(_LOOK_AT, len(rows) - 1))
         copy = found.similarities >= similarity
-        if not copy.any():
-            break
         leader = _leaders(found.rows, copy, rank[rows])
         stand_in = rows[leader][np.searchsorted(rows, stand_in)]
         rows = np.unique(stand_in)
+        if not copy[:, -1].any():  # no list ends in a copy, so none was overlooked
+            break
+        found = None
     return rows, np.searchsorted(rows, stand_in)
 
 
 def _leaders(neighbors, copy, rank) -> np.ndarray:
     """For each item the one that stands for it, (n,): itself, or the first of its copies that stands for itself."""
     leader = np.arange(len(rank))
-    for item in np.argsort(rank):
+    with_copies = np.flatnonzero(copy.any(axis=1))
+    for item in with_copies[np.argsort(rank[with_copies])]:
         copies = neighbors[item][copy[item]]
         first = copies[(rank[copies] < rank[item]) & (leader[copies] == copies)]
         if len(first):
             leader[item] = first[np.argmin(rank[first])]
     return leader
+
+
+def search_distinct(items: Embeddings, k: int, *, progress=None) -> tuple[np.ndarray, np.ndarray, Neighbors]:
+    """The distinct items and their k nearest distinct others: (rows (G,), stands_for (N,), Neighbors (G, k)).
+
+    Neighbours are positions among the distinct items; fewer than k where there are not so many. One search does,
+    unless an item is surrounded by more copies than it has spare neighbours.
+    """
+    similarity = copy_similarity(items)
+    found = search(items, k=min(k + _SPARE, len(items) - 1), progress=progress)
+    copy = found.similarities >= similarity
+    if not copy.any():
+        return np.arange(len(items)), np.arange(len(items)), _first(found, k)
+    rows, stands_for = distinct_items(items, similarity, found)
+    k = min(k, len(rows) - 1)
+    if not k:
+        nobody = np.empty((len(rows), 0))
+        return rows, stands_for, Neighbors(nobody, nobody)
+    neighbors = stands_for[found.rows[rows]]
+    again = neighbors == np.arange(len(rows))[:, None]
+    for column in range(1, neighbors.shape[1]):
+        again[:, column] |= (neighbors[:, :column] == neighbors[:, column : column + 1]).any(axis=1)
+    if (~again).sum(axis=1).min() < k:
+        return rows, stands_for, search(items.take(rows), k=k, progress=progress)
+    new = np.argsort(again, axis=1, kind="stable")[:, :k]
+    similarities = np.take_along_axis(found.similarities[rows], new, axis=1)
+    return rows, stands_for, Neighbors(np.take_along_axis(neighbors, new, axis=1), similarities)
+
+
+def _first(found: Neighbors, k: int) -> Neighbors:
+    return Neighbors(found.rows[:, :k], found.similarities[:, :k])

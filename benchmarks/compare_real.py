@@ -1,0 +1,105 @@
+"""The bake-off on real embeddings, unseen classes: the table in the README.
+
+    python benchmarks/compare_real.py --data FOLDER [--seeds 3] [--only clinc150 ...] [--methods all]
+
+FOLDER (or the environment variable ENTOURAGE_DATA) holds one folder per dataset with vectors.npy and labels.npy, or
+with labels.npy and pictures in images/CLASS/: there a small encoder is first trained on the training classes, to
+overfitting. Methods learn from the first half of the sorted classes and are scored on the other half; see docs/compare.md.
+Results are added to benchmarks/results/compare_real.json as they come, so that methods may be run one by one, and the
+table is written to compare_real.md.
+"""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from entourage.compare import CONTENDERS, compare, split_half
+from entourage.demo import train_encoder
+from entourage.encoders import embed
+from entourage.progress import terminal_progress
+from entourage.values import Embeddings, Images
+
+RESULTS = Path(__file__).parent / "results"
+ENCODED = Path(__file__).parent / "encoded"  # vectors of pictures, kept from one run to the next
+ENCODER_EPOCHS = 40
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.environ.get("ENTOURAGE_DATA"), help="folder of datasets")
+    parser.add_argument("--seeds", type=int, default=3, help="how many seeds, from 0")
+    parser.add_argument("--only", nargs="*", help="names of datasets")
+    parser.add_argument("--methods", default="all", help="all, or names with commas between")
+    options = parser.parse_args()
+    folders = sorted(path.parent for path in Path(options.data or ".").glob("*/labels.npy"))
+    folders = [folder for folder in folders if not options.only or folder.name in options.only]
+    if not options.data or not folders:
+        raise SystemExit("no datasets found: give --data FOLDER or set ENTOURAGE_DATA; see the top of this file")
+    methods = "all" if options.methods == "all" else options.methods.split(",")
+    with terminal_progress(log=True) as progress:
+        for folder in folders:
+            training, test = split_half(load(folder, progress))
+            comparison = compare(training, test, methods, seeds=options.seeds, split="half", progress=progress)
+            keep(folder.name, comparison.document())
+    print((RESULTS / "compare_real.md").read_text())
+
+
+def load(folder: Path, progress) -> Embeddings:
+    labels = np.load(folder / "labels.npy")
+    if (folder / "vectors.npy").exists():
+        return Embeddings.from_vectors(np.load(folder / "vectors.npy"), labels=labels)
+    kept = ENCODED / f"{folder.name}.npy"
+    if not kept.exists():
+        classes = np.unique(labels)
+        seen = np.isin(labels, classes[: len(classes) // 2])
+        pixels = np.stack([np.asarray(Image.open(path).convert("L")) for path in pictures(folder)])
+        encoder = train_encoder(Images(pixels[seen], labels[seen]), ENCODER_EPOCHS, 0, progress)
+        ENCODED.mkdir(exist_ok=True)
+        np.save(kept, embed(encoder, pixels, progress=progress))
+    return Embeddings.from_vectors(np.load(kept), labels=labels)
+
+
+def pictures(folder: Path) -> list[Path]:
+    """In the order of the labels: the name of each file is its row."""
+    return sorted((folder / "images").glob("*/*.png"), key=lambda path: int(path.stem))
+
+
+def keep(dataset: str, document: dict) -> None:
+    """Add the rows of a dataset to the file and write the table anew."""
+    file = RESULTS / "compare_real.json"
+    results = json.loads(file.read_text()) if file.exists() else {}
+    rows = results.setdefault(dataset, {"protocol": document["protocol"], "methods": {}})["methods"]
+    rows |= {row["method"]: row for row in document["methods"]}
+    RESULTS.mkdir(exist_ok=True)
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    (RESULTS / "compare_real.md").write_text(table(results))
+
+
+def table(results: dict) -> str:
+    """R@1 / MAP@R of every method on every dataset, the best of each column in bold."""
+    lines = [f"| R@1 / MAP@R | {' | '.join(results)} |", "|---" * (len(results) + 1) + "|"]
+    for name in CONTENDERS:
+        cells = [_cell(result["methods"], name) for result in results.values()]
+        if any(cells):
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(rows: dict, name: str) -> str:
+    row = rows.get(name, {})
+    if "map@r" not in row:
+        return ""
+    marks = []
+    for metric in ("recall@1", "map@r"):
+        best = max(other[metric] for other in rows.values() if metric in other)
+        value = f"{100 * row[metric]:.1f}"
+        marks.append(f"**{value}**" if value == f"{100 * best:.1f}" else value)
+    return " / ".join(marks)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""Make the universal scorer that the package ships: `make universal`, about ten minutes on two cores.
+
+    python benchmarks/make_universal.py [--views 420] [--out FILE]
+
+Everything it learns from is built in or drawn here, and nothing is downloaded:
+- characters (the built-in glyphs) of scripts an encoder has not seen, by encoders trained little, well, and to
+  overfitting on a few classes, by an untrained one, and as pixels;
+- scikit-learn's handwritten digits, as pixels;
+- mixtures with classes inside super-classes, several modes, uneven sizes and spectra, drawn at random.
+Each view of a source takes some classes, some items of each, and adds noise or a random projection, so that class
+sizes, dimensions and purity vary widely. The scorer learns from the edges of the views; every tenth view is kept out
+and scored afterwards. Writes the scorer into the package and what was measured to benchmarks/results/universal.json.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+
+from entourage import data
+from entourage.demo import train_encoder
+from entourage.encoders import SmallResNet, embed
+from entourage.evaluation import evaluate_embeddings
+from entourage.progress import terminal_progress
+from entourage.systems.context_refiner.relational import RelationalNetwork, RelationScorer, build_graph, fit_scorer
+from entourage.systems.context_refiner.universal import UNIVERSAL_FILE
+from entourage.training import seeded
+from entourage.values import Embeddings, label_codes
+
+RESULTS = Path(__file__).parent / "results" / "universal.json"
+SEED = 0
+N_NEIGHBORS, N_STEPS = 16, 5
+ENCODERS = {  # name: (classes, epochs, seed)
+    "one epoch": (None, 1, 0),
+    "four epochs": (None, 4, 0),
+    "fifteen epochs": (None, 15, 0),
+    "overfitted to 30 classes": (30, 60, 1),
+    "overfitted to 80 classes": (80, 40, 2),
+    "overfitted to all": (None, 30, 3),
+}
+ITEMS_OF_A_VIEW = 1200
+MOST_ITEMS = 6000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--views", type=int, default=420, help="how many views to draw")
+    parser.add_argument("--out", type=Path, default=UNIVERSAL_FILE, help="where to write the scorer")
+    options = parser.parse_args()
+    with terminal_progress(log=True) as progress:
+        sources = {"glyphs": glyph_sources(progress), "digits": digit_sources()}
+        rng = np.random.default_rng(SEED)
+        graphs = []
+        for number in range(options.views):
+            kind = ("glyphs", "glyphs", "digits", "mixture")[number % 4]
+            drawn = mixture(rng) if kind == "mixture" else view(rng, *sources[kind][rng.integers(len(sources[kind]))])
+            items = Embeddings.from_vectors(drawn[0], labels=drawn[1])
+            if len(items) > 2 * N_NEIGHBORS:
+                graphs.append((kind, items, build_graph(items, N_NEIGHBORS)))
+            progress("drawing views", number + 1, options.views)
+        kept_out = graphs[::10]
+        training = [graph for number, graph in enumerate(graphs) if number % 10]
+        scorer = learn(training, rng, progress)
+    network = RelationalNetwork(scorer, n_neighbors=N_NEIGHBORS)
+    save_file({name: value.contiguous() for name, value in network.state_dict().items()}, options.out)
+    rows = [score(network, kind, items) for kind, items, _ in kept_out]
+    summary = {
+        "views": len(graphs),
+        "parameters": sum(p.numel() for p in scorer.parameters()),
+        "kept_out": rows,
+        "mean": {
+            name: float(np.mean([row[name] for row in rows]))
+            for name in ("recall@1_raw", "recall@1", "map@r_raw", "map@r")
+        },
+    }
+    RESULTS.write_text(json.dumps(summary, indent=2) + "\n")
+    print(json.dumps(summary["mean"], indent=2))
+
+
+def learn(graphs: list, rng: np.random.Generator, progress) -> RelationScorer:
+    """A scorer trained on a like number of edges of every view."""
+    relations, same_class = [], []
+    for _, _, graph in graphs:
+        codes = label_codes(graph.items.labels)
+        rows = rng.permutation(len(codes))[:ITEMS_OF_A_VIEW]
+        relations.append(graph.relations[rows].reshape(-1, graph.relations.shape[-1]))
+        same_class.append((codes[graph.found.rows[rows]] == codes[rows, None]).ravel())
+    relations, same_class = np.concatenate(relations), np.concatenate(same_class)
+    scorer = seeded(SEED, RelationScorer)
+    scorer.centre.copy_(torch.from_numpy(relations.mean(axis=0)))
+    scorer.spread.copy_(torch.from_numpy(relations.std(axis=0) + 1e-6))
+    return fit_scorer(scorer, relations, same_class, epochs=6, seed=SEED, progress=progress)
+
+
+def score(network: RelationalNetwork, kind: str, items: Embeddings) -> dict:
+    """A view before and after refinement, and what the scorer says about it without labels."""
+    *_, (refined, _, _) = network.refine(items, items, N_NEIGHBORS, N_STEPS)
+    before, after = (evaluate_embeddings(e, nmi=False).metrics for e in (items, items.replace_vectors(refined)))
+    graph = build_graph(items, N_NEIGHBORS)
+    codes = label_codes(graph.items.labels)
+    return {
+        "kind": kind,
+        "items": len(items),
+        "classes": len(np.unique(codes)),
+        "purity": float((codes[graph.found.rows[:, :8]] == codes[:, None]).mean()),
+        "purity_said": float(network.scorer.probabilities(graph.relations[:, :8]).mean()),
+        **{f"{name}_raw": before[name] for name in ("recall@1", "map@r")},
+        **{name: after[name] for name in ("recall@1", "map@r")},
+    }
+
+
+# ---- sources -------------------------------------------------------------------------------------------------------
+
+
+def glyph_sources(progress) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Vectors and labels of characters of unseen scripts by several encoders, and as principal components."""
+    unseen = data.load("glyphs", "test", per_class=60, seed=1, progress=progress)
+    codes = label_codes(unseen.labels)
+    vectors = []
+    for classes, epochs, seed in ENCODERS.values():
+        seen = data.load("glyphs", "train", per_class=12, seed=seed, max_classes=classes)
+        vectors.append(embed(train_encoder(seen, epochs, seed, progress), unseen.pixels))
+    vectors.append(embed(seeded(5, SmallResNet), unseen.pixels))
+    pixels = unseen.pixels.reshape(len(codes), -1).astype(np.float32)
+    vectors.append(PCA(64, random_state=SEED).fit(pixels[::7]).transform(pixels))
+    return [(x, codes) for x in vectors]
+
+
+def digit_sources() -> list[tuple[np.ndarray, np.ndarray]]:
+    pixels, codes = load_digits(return_X_y=True)
+    return [(pixels, codes), (pixels - pixels.mean(axis=0), codes)]
+
+
+def view(rng, vectors: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Some classes, some items of each, half the time noise, sometimes a random projection."""
+    classes = rng.permutation(codes.max() + 1)
+    classes = classes[: max(3, int(log_uniform(rng, min(8, len(classes)), len(classes) + 1)))]
+    size = log_uniform(rng, 3, 150)
+    rows = [rng.permutation(np.flatnonzero(codes == c))[: max(2, int(size * rng.lognormal(0, 0.4)))] for c in classes]
+    while sum(map(len, rows)) > MOST_ITEMS:
+        rows = rows[: len(rows) // 2]
+    rows = np.concatenate(rows)
+    x = vectors[rows].astype(np.float64)
+    if rng.random() < 0.5:
+        lengths = np.linalg.norm(x, axis=1, keepdims=True)
+        x = x + rng.uniform(0, 1) * lengths * rng.normal(size=x.shape) / np.sqrt(x.shape[1])
+    if rng.random() < 0.3:
+        x = x @ rng.normal(size=(x.shape[1], int(rng.integers(16, min(128, x.shape[1]) + 1))))
+    return x, codes[rows]
+
+
+def mixture(rng) -> tuple[np.ndarray, np.ndarray]:
+    """Classes around super-classes, each of a few modes and mostly of low rank, under a decaying spectrum."""
+    sizes = log_uniform(rng, 4, 100) * rng.lognormal(0, rng.uniform(0, 0.7), int(log_uniform(rng, 15, 250)))
+    sizes = np.clip(sizes.astype(int), 2, 300)
+    while sizes.sum() > MOST_ITEMS:
+        sizes = sizes[: len(sizes) // 2]
+    dim, n_classes = int(log_uniform(rng, 32, 512)), len(sizes)
+    spectrum = np.arange(1, dim + 1) ** -rng.uniform(0, 0.8)
+    families = rng.normal(size=(max(2, int(n_classes / rng.uniform(2, 10))), dim))
+    centres = families[rng.integers(len(families), size=n_classes)] * rng.uniform(0, 1.5)
+    centres = centres + rng.normal(size=(n_classes, dim))
+    noise, rank = rng.uniform(0.6, 2.2), int(rng.integers(2, 12))
+    x = []
+    for centre, size, scale in zip(centres, sizes, noise * rng.lognormal(0, 0.35, n_classes), strict=True):
+        modes = rng.normal(size=(int(rng.integers(1, 4)), dim)) * rng.uniform(0, 1) * noise
+        own = rng.normal(size=(size, rank)) @ rng.normal(size=(rank, dim)) / np.sqrt(rank)
+        share = rng.uniform(0.2, 0.8)
+        around = np.sqrt(share) * rng.normal(size=(size, dim)) + np.sqrt(1 - share) * own
+        around *= scale * rng.lognormal(0, 0.3, (size, 1))
+        x.append(centre + modes[rng.integers(len(modes), size=size)] + around)
+    x = np.concatenate(x)
+    if rng.random() < 0.5:  # encoders seldom centre what they give
+        x = x + rng.uniform(0, 1.5) * rng.normal(size=dim)
+    return x * spectrum, np.repeat(np.arange(n_classes), sizes)
+
+
+def log_uniform(rng, low: float, high: float) -> float:
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,318 @@
+"""Learning the relational recipe: everything is chosen in rehearsals of the test, on training classes alone.
+
+A rehearsal plays the test with some training classes in the role of the unseen ones. The classes are dealt into
+folds; the classes of a fold are mapped by base maps learned from the other folds and searched among themselves. A
+fold has fewer classes than the whole, and an encoder may know the training classes by heart, so this alone would be
+too easy to tell good settings from bad. Each item is therefore moved away from the mean c of its class,
+normalise(c + a (e - c)), with a ≥ 1 such that its 8 nearest are of its class no more often than they are in the whole
+training set (and at most 9 times in 10).
+
+In order: the base map (whitening by some shrinkage, then a head trained for some steps) with the universal scorer;
+the scorer, adapted to the edges of the rehearsals; how sharply to weigh and how much to keep of the item itself. Doing
+nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing nothing.
+
+N items, d dimensions.
+"""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from entourage import metrics
+from entourage.linear_maps import class_means, eigen, head_maps, inverse_roots, within_class_covariance
+from entourage.neighbors import search, search_blocks
+from entourage.sampling import check_usable_classes, usable_classes
+from entourage.systems.context_refiner.relational import (
+    RelationalNetwork,
+    RelationScorer,
+    blended,
+    build_graph,
+    fit_scorer,
+    step,
+)
+from entourage.systems.context_refiner.universal import universal_network
+from entourage.values import Embeddings, label_codes
+
+__all__ = ["fit_relational"]
+
+SHRINKAGES = (1.0, 0.8, 0.5, 0.3)  # 1 is no whitening
+HEAD_STEPS = (0, 60, 150, 300)  # 0 is no head
+NEIGHBORS = (16, 32)
+SHARPNESS = (2.0, 4.0, 8.0)
+BLENDS = (0.1, 0.2, 0.35)
+NO_MAP = (1.0, 0)
+
+_FOLDS = 3
+_HARDEST = 0.9
+_PURITY_OF = 8
+_SCORER_EPOCHS = 5
+_MOST_ITEMS = 12_000  # in all rehearsals together; more tell nothing new
+_MOST_QUERIES = 1_000  # of each rehearsal
+_MOST_EDGES = 400_000
+_SLACK = 0.002  # how far R@1 may fall below that of doing nothing: two queries in a thousand
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A candidate and how it did, averaged over the rehearsals."""
+
+    settings: tuple
+    recall_at_1: float
+    map_at_r: float
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the rehearsals decided."""
+
+    base: tuple[float, int]
+    """Shrinkage of the whitening and steps of the head."""
+    n_neighbors: int
+    scorer: str
+    sharpness: float
+    blend: float
+    raw: Scored
+    best: Scored
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Some training classes in the role of unseen ones."""
+
+    stage: Embeddings
+    """The items of this fold, made as hard as the whole."""
+    taught: Embeddings
+    """The items of the other folds."""
+
+
+def fit_relational(settings, items: Embeddings, *, progress=None) -> tuple[RelationalNetwork, dict]:
+    """Learn from labelled items by the settings of a ContextRefiner; (network, report)."""
+    check_usable_classes(items.labels)
+    universal = universal_network()
+    codes = label_codes(items.labels)
+    if len(usable_classes(codes)) < 2 * _FOLDS:
+        return universal, _report(settings, codes, None)
+    rehearsals = _rehearsals(items, codes, settings.seed, progress)
+    network, chosen = _learn(settings, universal, rehearsals, progress)
+    if chosen.base != NO_MAP:
+        network.base = torch.from_numpy(base_maps(items.vectors, codes, [chosen.base], settings.seed)[chosen.base])
+    return network, _report(settings, codes, chosen)
+
+
+# ---- the stage -----------------------------------------------------------------------------------------------------
+
+
+def _rehearsals(items: Embeddings, codes: np.ndarray, seed: int, progress) -> list[Rehearsal]:
+    rng = np.random.default_rng(seed)
+    classes = rng.permutation(usable_classes(codes))
+    sizes = np.bincount(codes)[classes]
+    classes = classes[: max(2 * _FOLDS, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
+    known = np.isin(codes, classes)
+    items = Embeddings(items.vectors[known], items.ids[known], codes[known])
+    target = min(_purity(items), _HARDEST)
+    rehearsals = []
+    for fold in range(_FOLDS):
+        played = np.isin(items.labels, classes[fold::_FOLDS])
+        rehearsals.append(Rehearsal(_as_hard_as(items.take(played), target), items.take(~played)))
+        if progress:
+            progress("preparing rehearsals", fold + 1, _FOLDS)
+    return rehearsals
+
+
+def _purity(items: Embeddings) -> float:
+    """How often the nearest 8 are of an item's class, out of what is possible."""
+    found = search(items, k=min(_PURITY_OF, len(items) - 1))
+    codes = label_codes(items.labels)
+    possible = np.minimum(np.bincount(codes)[codes] - 1, found.k)
+    hits = (codes[found.rows] == codes[:, None]).sum(axis=1)
+    return float(np.minimum(hits / np.maximum(possible, 1), 1)[possible > 0].mean())
+
+
+def _as_hard_as(items: Embeddings, purity: float) -> Embeddings:
+    """The items moved away from their class means until they are no purer than that; by bisection."""
+    if _purity(items) <= purity:
+        return items
+    codes = label_codes(items.labels)
+    centres = class_means(items.vectors, codes)[0][codes].astype(np.float32)
+
+    def moved(factor: float) -> Embeddings:
+        vectors = centres + np.float32(factor) * (items.vectors - centres)
+        return items.replace_vectors(Embeddings.from_vectors(vectors).vectors)
+
+    low, high = 1.0, 6.0
+    for _ in range(5):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if _purity(moved(middle)) > purity else (low, middle)
+    return moved((low * high) ** 0.5)
+
+
+# ---- the choice ----------------------------------------------------------------------------------------------------
+
+
+def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress) -> tuple:
+    """(network without its base map, what was chosen and how it did)."""
+    mapped = _mapped_stages(rehearsals, settings.seed, progress)
+    raw = _average("raw", map(_score, mapped[NO_MAP]))
+    k = settings.n_neighbors or int(universal.n_neighbors)
+    bases = []
+    for number, (candidate, stages) in enumerate(mapped.items()):
+        refined = [
+            Trial(s, k, settings.n_blocks_).refined(universal.scorer, float(universal.sharpness)) for s in stages
+        ]
+        bases.append(_average(candidate, [_score(r(float(universal.blend))) for r in refined]))
+        _tell(progress, "choosing a base map", number + 1, len(mapped))
+    base = best_of(bases, raw)
+
+    weighings, total = [], len(NEIGHBORS) * 2 * len(SHARPNESS) * len(BLENDS)
+    for k in NEIGHBORS if settings.n_neighbors is None else (settings.n_neighbors,):
+        trials = [Trial(stage, k, settings.n_blocks_) for stage in mapped[base.settings]]
+        for name, scorers in _scorers(universal.scorer, trials, settings.seed).items():
+            for sharpness in SHARPNESS:
+                refined = [trial.refined(scorer, sharpness) for trial, scorer in zip(trials, scorers, strict=True)]
+                weighings += [_average((k, name, sharpness, b), [_score(r(b)) for r in refined]) for b in BLENDS]
+                _tell(progress, "choosing how to weigh", len(weighings), total)
+    unrefined = _average("base map alone", map(_score, mapped[base.settings]))
+    best = best_of(weighings, max(raw, unrefined, key=lambda scored: scored.recall_at_1))
+    chosen = Chosen(base.settings, *best.settings, raw, best)
+    if best.map_at_r <= raw.map_at_r:
+        chosen = Chosen(NO_MAP, int(universal.n_neighbors), "universal", 1.0, 1.0, raw, raw)
+    scorer = universal.scorer
+    if chosen.scorer == "adapted":
+        trials = [Trial(stage, chosen.n_neighbors, settings.n_blocks_) for stage in mapped[base.settings]]
+        scorer = _adapted(scorer, trials, settings.seed, progress)
+    network = RelationalNetwork(scorer, n_neighbors=chosen.n_neighbors, sharpness=chosen.sharpness, blend=chosen.blend)
+    return network, chosen
+
+
+def _scorers(universal: RelationScorer, trials: list, seed: int) -> dict[str, list[RelationScorer]]:
+    """For each trial the universal scorer, and one adapted to the edges of the other trials."""
+    adapted = [_adapted(universal, trials[:fold] + trials[fold + 1 :], seed) for fold in range(len(trials))]
+    return {"universal": [universal] * len(trials), "adapted": adapted}
+
+
+def best_of(candidates: list[Scored], nothing: Scored) -> Scored:
+    """The highest MAP@R among those whose R@1 has not fallen below that of doing nothing, else the highest R@1."""
+    safe = [scored for scored in candidates if scored.recall_at_1 >= nothing.recall_at_1 - _SLACK]
+    return max(safe, key=lambda s: s.map_at_r) if safe else max(candidates, key=lambda s: s.recall_at_1)
+
+
+def _mapped_stages(rehearsals: list[Rehearsal], seed: int, progress) -> dict[tuple, list[Embeddings]]:
+    """The stage of every rehearsal under every candidate for the base map, learned from the taught classes."""
+    candidates = [(shrinkage, steps) for shrinkage in SHRINKAGES for steps in HEAD_STEPS]
+    mapped = {candidate: [] for candidate in candidates}
+    for number, rehearsal in enumerate(rehearsals):
+        taught = rehearsal.taught
+        for candidate, base in base_maps(taught.vectors, label_codes(taught.labels), candidates, seed).items():
+            vectors = F.normalize(torch.from_numpy(rehearsal.stage.vectors @ base), dim=1).numpy()
+            stage = rehearsal.stage if candidate == NO_MAP else rehearsal.stage.replace_vectors(vectors)
+            mapped[candidate].append(stage)
+        _tell(progress, "learning base maps", number + 1, len(rehearsals))
+    return mapped
+
+
+def base_maps(vectors, codes, candidates, seed: int) -> dict[tuple, np.ndarray]:
+    """{(shrinkage, steps): map (d, d) float32}: whitening with that shrinkage, then a head trained so long."""
+    values, axes = eigen(within_class_covariance(vectors, codes))
+    maps = {}
+    for shrinkage in dict.fromkeys(shrinkage for shrinkage, _ in candidates):
+        whitening = (axes * (inverse_roots(values, shrinkage) * values.mean() ** 0.5) @ axes.T).astype(np.float32)
+        whitened = F.normalize(torch.from_numpy(vectors @ whitening), dim=1).numpy()
+        steps = [steps for other, steps in candidates if other == shrinkage]
+        maps |= {(shrinkage, n): whitening @ head for n, head in head_maps(whitened, codes, steps, seed=seed).items()}
+    return maps
+
+
+class Trial:
+    """A stage with its graph, on which scorers and settings are tried."""
+
+    def __init__(self, stage: Embeddings, n_neighbors: int, n_steps: int):
+        self.stage, self.graph, self.n_steps = stage, build_graph(stage, n_neighbors), n_steps
+
+    def edges(self) -> tuple[np.ndarray, np.ndarray]:
+        """Relations (E, 21) and whether both ends are of one class (E,)."""
+        labels, rows = self.graph.items.labels, self.graph.found.rows
+        return self.graph.relations.reshape(-1, self.graph.relations.shape[-1]), (
+            labels[rows] == labels[:, None]
+        ).ravel()
+
+    def refined(self, scorer: RelationScorer, sharpness: float):
+        """The refined stage as a function of the blend."""
+        weights = scorer.probabilities(self.graph.relations) ** sharpness
+        z = self.graph.items.vectors
+        for _ in range(self.n_steps):
+            z = step(z, z, self.graph.found.rows, weights)
+        z = z[self.graph.stands_for]
+        return lambda blend: self.stage.replace_vectors(blended(self.stage.vectors, z, blend))
+
+
+def _adapted(universal: RelationScorer, trials: list[Trial], seed: int, progress=None) -> RelationScorer:
+    """The universal scorer trained further on the edges of these stages."""
+    relations, same_class = (np.concatenate(parts) for parts in zip(*(t.edges() for t in trials), strict=True))
+    if len(relations) > _MOST_EDGES:
+        kept = np.random.default_rng(seed).choice(len(relations), _MOST_EDGES, replace=False)
+        relations, same_class = relations[kept], same_class[kept]
+    scorer = copy.deepcopy(universal)
+    return fit_scorer(scorer, relations, same_class, epochs=_SCORER_EPOCHS, seed=seed, progress=progress)
+
+
+def _score(stage: Embeddings) -> tuple[float, float]:
+    """R@1 and MAP@R of the items among themselves; of an even choice of them as queries where there are many."""
+    codes = label_codes(stage.labels)
+    rows = np.unique(np.linspace(0, len(stage) - 1, min(_MOST_QUERIES, len(stage))).astype(int))
+    matches = np.bincount(codes)[codes[rows]] - 1
+    first, precision = [], []
+    for block, found in search_blocks(stage.take(rows), stage, k=int(min(max(matches.max(), 1), len(stage) - 1))):
+        hits = codes[found.rows] == codes[rows[block], None]
+        first.append(metrics.recall_at(hits, 1))
+        precision.append(metrics.average_precision_at_r(hits, matches[block]))
+    return float(np.concatenate(first).mean()), float(np.concatenate(precision).mean())
+
+
+def _average(settings, scores) -> Scored:
+    return Scored(settings, *(float(value) for value in np.mean(list(scores), axis=0)))
+
+
+def _tell(progress, title: str, done: int, total: int) -> None:
+    if progress:
+        progress(title, done, total)
+
+
+# ---- the report ----------------------------------------------------------------------------------------------------
+
+
+def _report(settings, codes: np.ndarray, chosen: Chosen | None) -> dict:
+    """What was learned from, what was chosen, and how it did in the rehearsals."""
+    warnings = []
+    if chosen is None:
+        warnings.append("too few classes to rehearse with: the universal scorer is used as it is")
+    elif chosen.blend == 1.0 and chosen.base == NO_MAP:
+        warnings.append("in the rehearsals nothing was better than the raw vectors: they are returned as they are")
+    protocol = {
+        "recipe": "relational",
+        "items": len(codes),
+        "classes": int(codes.max()) + 1,
+        "classes_with_one_item": int((np.bincount(codes) == 1).sum()),
+        "neighbors": chosen.n_neighbors if chosen else settings.n_neighbors,
+        "steps": settings.n_blocks_,
+        "context": "exact neighbours among distinct items, ties by id, never the item itself",
+        "score": f"rehearsals on training classes in {_FOLDS} folds, each mapped by what the others teach",
+        "base_map": "none" if chosen is None or chosen.base == NO_MAP else _describe(chosen.base),
+        "scorer": "universal" if chosen is None else chosen.scorer,
+        "sharpness": None if chosen is None else chosen.sharpness,
+        "blend": None if chosen is None else chosen.blend,
+        "seed": settings.seed,
+    }
+    rehearsed = {}
+    if chosen is not None:
+        for name, scored in (("raw", chosen.raw), ("refined", chosen.best)):
+            rehearsed |= {f"rehearsal_recall@1_{name}": scored.recall_at_1, f"rehearsal_map@r_{name}": scored.map_at_r}
+    return {"protocol": protocol, "metrics": rehearsed, "warnings": warnings}
+
+
+def _describe(base: tuple) -> str:
+    shrinkage, steps = base
+    whitening = [f"within-class whitening, shrinkage {shrinkage}"] if shrinkage < 1 else []
+    return ", then ".join(whitening + ([f"head, {steps} steps"] if steps else []))

@@ -1,0 +1,246 @@
+"""The relational recipe: attention by how two items sit in the neighbourhood graph.
+
+    x = normalise(e M)                                  a learned base map M, or the vectors as they are
+    p_ij = sigmoid(f(relations_ij))                     a small scorer: are i and its neighbour j of one class?
+    z_i^t = normalise(z_i^{t-1} + sum_j p_ij^s z_j^{t-1}),   z^0 = x,   t = 1..T
+    e_i^t = normalise(b x_i + (1 - b) z_i^t)
+
+The step is attention over the item itself and its k neighbours: a softmax of the logits 0 for itself and
+s log p_ij for j, values as they are. Relations (see relations.py) mean the same for any encoder, so a scorer carries
+over to classes, and to encoders, that it has not seen. With s large or p small the step does nothing; with p_ij a
+power of the similarity it is alpha query expansion.
+
+Context counts distinct vectors: copies share one place in the graph. Queries look at a gallery whose own refinement
+goes on at the same pace, so refined queries are compared with the refined gallery.
+
+N items, M gallery items, G distinct ones, k neighbours, T steps, d dimensions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from entourage.neighbors import own_gallery_rows, search
+from entourage.neighbors.distinct import copy_similarity, search_distinct
+from entourage.relations import RELATIONS, relation_features
+from entourage.values import Embeddings, Neighbors
+
+__all__ = ["Graph", "RelationScorer", "RelationalNetwork", "blended", "build_graph", "fit_scorer", "step"]
+
+_HIDDEN = 32
+_EDGES_AT_ONCE = 2**16
+
+
+class RelationScorer(nn.Module):
+    """Whether the two ends of an edge are of one class: features (..., 21) -> logits (...)."""
+
+    def __init__(self):
+        super().__init__()
+        n = len(RELATIONS)
+        self.layers = nn.Sequential(
+            nn.Linear(n, _HIDDEN), nn.SiLU(), nn.Linear(_HIDDEN, _HIDDEN), nn.SiLU(), nn.Linear(_HIDDEN, 1)
+        )
+        self.register_buffer("centre", torch.zeros(n))
+        self.register_buffer("spread", torch.ones(n))
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.layers((features - self.centre) / self.spread).squeeze(-1)
+
+    @torch.no_grad()
+    def probabilities(self, features: np.ndarray) -> np.ndarray:
+        """p (N, k) of features (N, k, 21)."""
+        edges = torch.from_numpy(features.reshape(-1, features.shape[-1]))
+        parts = [self(part).sigmoid() for part in edges.split(_EDGES_AT_ONCE)]
+        return torch.cat(parts).numpy().reshape(features.shape[:-1])
+
+
+def fit_scorer(
+    scorer: RelationScorer,
+    features: np.ndarray,
+    same_class: np.ndarray,
+    *,
+    epochs: int,
+    seed: int,
+    learning_rate: float = 4e-3,
+    progress=None,
+) -> RelationScorer:
+    """Train in place on edges (E, 21) by the binary cross-entropy of "same class" (E,); returns the scorer."""
+    features, same_class = torch.from_numpy(features), torch.from_numpy(same_class.astype(np.float32))
+    draw = torch.Generator().manual_seed(seed)
+    batch = 2048
+    steps = epochs * -(-len(features) // batch)
+    optimizer = torch.optim.Adam(scorer.parameters(), learning_rate, fused=True)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=steps + 1)
+    for epoch in range(epochs):
+        for rows in torch.randperm(len(features), generator=draw).split(batch):
+            loss = F.binary_cross_entropy_with_logits(scorer(features[rows]), same_class[rows])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+        if progress:
+            progress("learning which neighbours belong", epoch + 1, epochs)
+    return scorer.eval()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The distinct items of a gallery, their neighbours among themselves and the relations of each pair."""
+
+    items: Embeddings
+    """The G distinct items."""
+    stands_for: np.ndarray
+    """(M,) which of them stands for each gallery item."""
+    found: Neighbors
+    """(G, k)."""
+    relations: np.ndarray
+    """(G, k, 21)."""
+    copies_from: float
+    """The similarity from which on an item is a copy of another."""
+
+
+def build_graph(gallery: Embeddings, n_neighbors: int, progress=None) -> Graph:
+    """The graph of a gallery as it is mapped; of a small one, at most a quarter are neighbours."""
+    if len(gallery) == 1:
+        rows = stands_for = np.zeros(1, np.int64)
+        found = Neighbors(np.empty((1, 0)), np.empty((1, 0)))
+    else:
+        k = min(n_neighbors, max(len(gallery) // 4, 1))
+        rows, stands_for, found = search_distinct(gallery, k, progress=progress)
+    items = gallery if len(rows) == len(gallery) else gallery.take(rows)
+    relations = relation_features(found) if found.k else np.empty((*found.rows.shape, len(RELATIONS)), np.float32)
+    return Graph(items, stands_for, found, relations, copy_similarity(gallery))
+
+
+def step(z: np.ndarray, context: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """normalise(z_i + sum_j w_ij c_j) for z (N, d), context c (G, d), rows of it and weights (N, k)."""
+    n, k = rows.shape
+    starts = np.arange(n + 1) * k
+    looks = scipy.sparse.csr_matrix((weights.ravel(), rows.ravel(), starts), shape=(n, len(context)))
+    return _unit(z + looks @ context)
+
+
+def blended(x: np.ndarray, z: np.ndarray, blend: float) -> np.ndarray:
+    """normalise(b x + (1 - b) z), each (N, d)."""
+    return x if blend == 1 else _unit(np.float32(blend) * x + np.float32(1 - blend) * z)
+
+
+class RelationalNetwork(nn.Module):
+    """A base map (d, d), or none; a scorer; how many to look at (k), how sharply to weigh them (s) and how much of
+    itself an item keeps (b)."""
+
+    def __init__(
+        self,
+        scorer: RelationScorer,
+        base: Tensor | None = None,
+        *,
+        n_neighbors: int = 16,
+        sharpness: float = 4.0,
+        blend: float = 0.25,
+    ):
+        super().__init__()
+        self.register_buffer("n_neighbors", torch.tensor(n_neighbors))
+        self.scorer = scorer
+        self.register_buffer("base", base)
+        self.register_buffer("sharpness", torch.tensor(float(sharpness)))
+        self.register_buffer("blend", torch.tensor(float(blend)))
+
+    @classmethod
+    def from_weights(cls, weights: dict[str, Tensor]) -> "RelationalNetwork":
+        network = cls(RelationScorer(), torch.empty_like(weights["base"]) if "base" in weights else None)
+        network.load_state_dict(weights)
+        return network.eval()
+
+    @property
+    def does_nothing(self) -> bool:
+        return self.base is None and float(self.blend) == 1.0
+
+    def mapped(self, items: Embeddings) -> Embeddings:
+        """normalise(e M)."""
+        if self.base is None:
+            return items
+        with torch.no_grad():
+            return items.replace_vectors(F.normalize(torch.from_dlpack(items.vectors) @ self.base, dim=1).numpy())
+
+    def weigh(self, relations: np.ndarray) -> np.ndarray:
+        """p^s (N, k) of relations (N, k, 21)."""
+        return self.scorer.probabilities(relations) ** float(self.sharpness)
+
+    def refine(
+        self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
+        """Yield (e^t (N, d), weights (N, k), neighbour rows (N, k)) for t = 0..n_steps; no weights at t = 0.
+
+        Weights sum to 1 over the neighbours; rows are of the gallery.
+        """
+        one_set = gallery is items
+        x = self.mapped(items)
+        graph = build_graph(x if one_set else self.mapped(gallery), n_neighbors, progress)
+        weights = self.weigh(graph.relations)
+        if one_set:
+            look = _Look.from_within(graph, weights)
+        else:
+            look = _Look.from_outside(graph, weights, x, own_gallery_rows(items, gallery), self.weigh)
+        rows = np.unique(graph.stands_for, return_index=True)[1][look.rows]
+        yield x.vectors, None, rows
+        shares = look.weights / np.maximum(look.weights.sum(axis=1, keepdims=True), 1e-30)
+        z, context = look.start, graph.items.vectors
+        for t in range(1, n_steps + 1):
+            z, context = look.step(z, context), step(context, context, graph.found.rows, weights)
+            yield blended(x.vectors, look.per_item(z, context), float(self.blend)), shares, rows
+            if progress:
+                progress("refining", t, n_steps)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How each of N items looks at a graph: as one of its members, or from outside.
+
+    An item that is in the gallery, or a copy of something in it, has a place in the graph and moves with it.
+    """
+
+    place: np.ndarray
+    """(N,) the distinct item that stands for each, -1 for items from outside."""
+    rows: np.ndarray
+    """(N, k) distinct items it looks at."""
+    weights: np.ndarray
+    """(N, k)."""
+    start: np.ndarray
+    """(n, d) the vectors of the n items from outside."""
+
+    @classmethod
+    def from_within(cls, graph: Graph, weights: np.ndarray) -> "_Look":
+        place = graph.stands_for
+        return cls(place, graph.found.rows[place], weights[place], graph.items.vectors[:0])
+
+    @classmethod
+    def from_outside(cls, graph: Graph, weights: np.ndarray, x: Embeddings, own_rows: np.ndarray, weigh) -> "_Look":
+        unnamed = Embeddings(x.vectors)  # who is who has been settled by own_rows
+        nearest = search(unnamed, graph.items, k=1)
+        place = np.where(nearest.similarities[:, 0] >= graph.copies_from, nearest.rows[:, 0], -1)
+        place = np.where(own_rows >= 0, graph.stands_for[own_rows], place)
+        outside = place < 0
+        rows, weights = graph.found.rows[place], weights[place]
+        if outside.any() and graph.found.k:
+            found = search(unnamed.take(outside), graph.items, graph.found.k)
+            rows[outside] = found.rows
+            weights[outside] = weigh(relation_features(found, graph.found, np.full(len(found), -1)))
+        return cls(place, rows, weights, x.vectors[outside])
+
+    def step(self, z: np.ndarray, context: np.ndarray) -> np.ndarray:
+        outside = self.place < 0
+        return step(z, context, self.rows[outside], self.weights[outside]) if len(z) else z
+
+    def per_item(self, z: np.ndarray, context: np.ndarray) -> np.ndarray:
+        result = context[self.place]
+        result[self.place < 0] = z
+        return result
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

@@ -3,8 +3,8 @@
     python benchmarks/compare_real.py --data FOLDER [--seeds 3] [--only clinc150 ...] [--methods all]
 
 FOLDER (or the environment variable ENTOURAGE_DATA) holds one folder per dataset with vectors.npy and labels.npy, or
-with labels.npy and pictures in images/CLASS/: there a small encoder is first trained on the training classes, to
-overfitting. Methods learn from the first half of the sorted classes and are scored on the other half; see docs/compare.md.
+with pictures images/CLASS/*.png alone: there a small encoder is first trained on the training classes, to overfitting.
+Methods learn from the first half of the sorted classes and are scored on the other half; see docs/compare.md.
 Results are added to benchmarks/results/compare_real.json as they come, so that methods may be run one by one, and the
 table is written to compare_real.md.
 """
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of datasets")
     parser.add_argument("--methods", default="all", help="all, or names with commas between")
     options = parser.parse_args()
-    folders = sorted(path.parent for path in Path(options.data or ".").glob("*/labels.npy"))
+    folders = [path for path in sorted(Path(options.data or ".").iterdir()) if path.is_dir()]
     folders = [folder for folder in folders if not options.only or folder.name in options.only]
     if not options.data or not folders:
         raise SystemExit("no datasets found: give --data FOLDER or set ENTOURAGE_DATA; see the top of this file")
@@ -49,23 +49,19 @@ def main() -> None:
 
 
 def load(folder: Path, progress) -> Embeddings:
-    labels = np.load(folder / "labels.npy")
     if (folder / "vectors.npy").exists():
-        return Embeddings.from_vectors(np.load(folder / "vectors.npy"), labels=labels)
+        return Embeddings.from_vectors(np.load(folder / "vectors.npy"), labels=np.load(folder / "labels.npy"))
+    files = sorted((folder / "images").glob("*/*.png"))
+    labels = np.array([file.parent.name for file in files])
     kept = ENCODED / f"{folder.name}.npy"
     if not kept.exists():
         classes = np.unique(labels)
         seen = np.isin(labels, classes[: len(classes) // 2])
-        pixels = np.stack([np.asarray(Image.open(path).convert("L")) for path in pictures(folder)])
+        pixels = np.stack([np.asarray(Image.open(file).convert("L")) for file in files])
         encoder = train_encoder(Images(pixels[seen], labels[seen]), ENCODER_EPOCHS, 0, progress)
         ENCODED.mkdir(exist_ok=True)
         np.save(kept, embed(encoder, pixels, progress=progress))
     return Embeddings.from_vectors(np.load(kept), labels=labels)
-
-
-def pictures(folder: Path) -> list[Path]:
-    """In the order of the labels: the name of each file is its row."""
-    return sorted((folder / "images").glob("*/*.png"), key=lambda path: int(path.stem))
 
 
 def keep(dataset: str, document: dict) -> None:

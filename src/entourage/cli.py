@@ -86,14 +86,21 @@ def fit(
     vectors: Vectors,
     out: Annotated[Path, typer.Option(help="Folder for the model.")],
     labels: Labels = None,
-    neighbors: Annotated[int, typer.Option(help="How many neighbours each item looks at.")] = 8,
-    blocks: Annotated[int, typer.Option(help="How many cross-attention blocks.")] = 8,
-    out_dim: Annotated[int | None, typer.Option(min=1, help="Another size for the refined vectors.")] = None,
-    epochs: Annotated[int, typer.Option(help="At most this many passes over the items.")] = 30,
-    patience: Annotated[int, typer.Option(help="Stop after this many epochs without a better score.")] = 5,
-    learning_rate: Annotated[float, typer.Option(help="Of Adam.")] = 1e-4,
+    recipe: Annotated[str, typer.Option(help="relational, or paper: as it was published.")] = "relational",
+    neighbors: Annotated[
+        int | None, typer.Option(help="How many neighbours each item looks at. Default: chosen; paper: 8.")
+    ] = None,
+    blocks: Annotated[int | None, typer.Option(help="How many steps or blocks. Default: 5; paper: 8.")] = None,
+    out_dim: Annotated[int | None, typer.Option(min=1, help="Paper: another size for the refined vectors.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Paper: at most this many passes. Default: 30.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Paper: stop after this many epochs without a better score. Default: 5.")
+    ] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Paper: of Adam. Default: 0.0001.")] = None,
     seed: Seed = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint of an interrupted run.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Paper: go on from the checkpoint of an interrupted run.")
+    ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -104,37 +111,34 @@ def fit(
     if out.is_file() or not out.name:
         raise FileError(f"--out is {out}; wanted the name of a folder for the model: choose another --out")
     check_free(out, overwrite=overwrite)
-    checkpoint = _checkpoint_of(out, resume=resume, overwrite=overwrite)
+    if resume and recipe != "paper":
+        raise InputError(f"--resume goes on with the paper's recipe, but --recipe is {recipe}; leave --resume out")
+    checkpoint = _checkpoint_of(out, resume=resume, overwrite=overwrite) if recipe == "paper" else None
     items = read_vectors(vectors, labels=labels)
     _check_labelled(items, vectors, "--labels")
 
     from entourage.systems.context_refiner import ContextRefiner
 
-    refiner = ContextRefiner(
-        neighbors,
-        blocks,
-        out_dim=out_dim,
-        epochs=epochs,
-        patience=patience,
-        learning_rate=learning_rate,
-        seed=seed,
-    )
+    asked = {"out_dim": out_dim, "epochs": epochs, "patience": patience, "learning_rate": learning_rate}
+    given = {name: value for name, value in asked.items() if value is not None}
+    refiner = ContextRefiner(neighbors, blocks, recipe=recipe, seed=seed, **given)
     try:
         with terminal_progress() as progress:
             refiner.fit(items, checkpoint=checkpoint, resume=resume, progress=progress)
     except KeyboardInterrupt:
-        if checkpoint.exists():
+        if checkpoint and checkpoint.exists():
             typer.echo(f"stopped; {checkpoint} keeps the finished epochs: add --resume to go on", err=True)
         raise
     except InputError:
-        if not resume:  # a run that cannot succeed is of no use to resume
+        if checkpoint and not resume:  # a run that cannot succeed is of no use to resume
             checkpoint.unlink(missing_ok=True)
         raise
     refiner.save(out, overwrite=overwrite)
-    checkpoint.unlink(missing_ok=True)
+    if checkpoint:
+        checkpoint.unlink(missing_ok=True)
     report = refiner.report()
     _warn(report["warnings"])
-    tables = _facts(report["protocol"]), _facts(report["metrics"], percent=True)
+    tables = [_facts(report["protocol"])] + [_facts(report["metrics"], percent=True)] * bool(report["metrics"])
     _report(report | {"model": str(out)}, as_json, *tables, f"Written to {out}")
 
 
@@ -142,37 +146,57 @@ def fit(
 @one_sentence_errors
 def refine(
     vectors: Vectors,
-    model: Annotated[Path, typer.Option(help="A folder written by `entourage fit`.")],
     out: Annotated[Path, typer.Option(help="File for the refined vectors, in the format of VECTORS.")],
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A folder written by `entourage fit`. Default: the universal refiner, no labels needed."),
+    ] = None,
     context: Annotated[
         Path | None, typer.Option(help="Raw vectors of a gallery to find neighbours in. Default: VECTORS themselves.")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Stop after this many blocks.")] = None,
+    context_out: Annotated[
+        Path | None, typer.Option(help="File for the refined gallery, to search the refined queries in.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Refine VECTORS with a model and write them in the same format, ids and order kept."""
+    """Refine VECTORS, with a model or without, and write them in the same format, ids and order kept."""
     from entourage.progress import terminal_progress
     from entourage.store import check_writable_like, read_vectors, write_like
 
     check_writable_like(vectors, out, overwrite=overwrite)
+    if context_out is not None:
+        if context is None:
+            raise InputError(f"--context-out is {context_out} but there is no gallery; add --context or leave it out")
+        check_writable_like(context, context_out, overwrite=overwrite)
     items = read_vectors(vectors, labels=False)
     gallery = None if _is_same(context, vectors) else read_vectors(context, labels=False)
 
     from entourage.systems.context_refiner import ContextRefiner
 
-    refiner = ContextRefiner.load(model)
     with terminal_progress() as progress:
+        if model is None:
+            refiner = ContextRefiner().fit(items if gallery is None else gallery, progress=progress)
+            _warn(refiner.report()["warnings"])
+        else:
+            refiner = ContextRefiner.load(model)
         refined = refiner.transform(items, gallery, steps=steps, progress=progress)
-    write_like(vectors, out, refined)
+        write_like(vectors, out, refined)
+        if context_out is not None:
+            among = items if gallery is None else gallery
+            write_like(context, context_out, refiner.transform(among, steps=steps, progress=progress))
+    if gallery is not None and context_out is None:
+        _warn(["search the refined queries in the refined gallery only: refine it too, or add --context-out"])
     protocol = {
         "items": len(items),
+        "model": "universal, no labels" if model is None else str(model),
         "context": "transductive: the vectors themselves" if gallery is None else f"gallery: {len(gallery)} items",
-        "neighbors": f"{refiner.n_neighbors}, exact, ties by id",
+        "neighbors": f"{refiner.n_neighbors_}, exact, ties by id",
         "own_item": _own_item(items, gallery),
-        "steps": refiner.n_blocks if steps is None else steps,
+        "steps": refiner.n_blocks_ if steps is None else steps,
     }
-    metrics = {}
+    metrics = dict(refiner.report()["metrics"]) if model is None else {}
     if refined.shape[1] == items.dim:
         metrics["mean_cosine_to_input"] = float((refined * items.vectors).sum(axis=1).mean())
     document = {"protocol": protocol, "metrics": metrics, "out": str(out)}

@@ -31,6 +31,8 @@ from entourage.values import Embeddings
 __all__ = ["BUDGET", "CONTENDERS", "Contender", "Refined", "chosen_in_fit", "select"]
 
 BUDGET = 24
+# Settings that a refiner chooses in its rehearsals.
+CHOSEN = ("base_map", "scorer", "neighbors", "sharpness", "blend")
 
 
 @dataclass(frozen=True)
@@ -65,20 +67,29 @@ class Refined(Method):
     def fit(self, training: Embeddings, *, seed: int = 0) -> "Refined":
         from entourage.systems.context_refiner import ContextRefiner  # the other methods do without it
 
-        if self.universal:
-            training = Embeddings(training.vectors, training.ids, named=training.named)
-        self.refiner_ = ContextRefiner(recipe=self.recipe, seed=seed).fit(training)
+        self.refiner_ = ContextRefiner(recipe=self.recipe, seed=seed)
+        self.refiner_.fit(_without_labels(training) if self.universal else training)
         return self
 
     def transform(self, items: Embeddings) -> Embeddings:
         check_fitted(self, "refiner_")
+        if self.universal:  # it learns nothing, and judges by the items themselves whether it would help
+            self.refiner_.fit(_without_labels(items))
         return with_vectors(items, self.refiner_.transform(items))
+
+
+def _without_labels(items: Embeddings) -> Embeddings:
+    return Embeddings(items.vectors, items.ids, named=items.named)
 
 
 def chosen_in_fit(method: Method) -> dict:
     """What a fitted method chose by itself, on training classes it held out."""
-    history = getattr(getattr(method, "refiner_", method), "history_", None)
-    return {} if history is None else {"kept_epoch": history.best_epoch}
+    refiner = getattr(method, "refiner_", method)
+    history = getattr(refiner, "history_", None)
+    if history is not None:
+        return {"kept_epoch": history.best_epoch}
+    protocol = refiner.report()["protocol"] if hasattr(refiner, "report") else {}
+    return {name: protocol[name] for name in CHOSEN if name in protocol}
 
 
 def _grid(**values) -> list[dict]:
@@ -120,7 +131,7 @@ CONTENDERS = {
         Contender("pca-whitening", PCAWhitening, [_SHRINKAGE]),
         Contender("within-class-whitening", WithinClassWhitening, [_SHRINKAGE]),
         Contender("lda", LDA, [_SHRINKAGE]),
-        Contender("average-qe", partial(QueryExpansion, alpha=0), [_grid(k=[4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])]),
+        Contender("average-qe", partial(QueryExpansion, alpha=0), [_grid(k=[4, 6, 8, 12, 16, 24, 32, 48, 64, 128])]),
         Contender(
             "alpha-qe-query",
             partial(QueryExpansion, sides="query"),

@@ -5,14 +5,41 @@ the command that makes it.
 """
 
 import functools
+from dataclasses import dataclass
 from pathlib import Path
 
-from entourage.systems.context_refiner.relational import RelationalNetwork
+from entourage.systems.context_refiner.relational import RelationalNetwork, build_graph
 from entourage.values import Embeddings
 
-__all__ = ["UNIVERSAL_FILE", "fit_universal", "universal_network"]
+__all__ = ["UNIVERSAL_FILE", "Forecast", "fit_universal", "forecast", "universal_network"]
 
 UNIVERSAL_FILE = Path(__file__).with_name("universal.safetensors")
+# Over the views kept out of its training the scorer helped wherever it believed in more neighbours than this.
+LEAST_PURITY = 0.3
+LEAST_ITEMS = 20
+_NEAREST = 8
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What the universal scorer thinks of a set without labels."""
+
+    purity: float
+    """The share of the 8 nearest neighbours it takes for the item's class."""
+    distinct: int
+    """Items, copies counted once."""
+
+    @property
+    def doubt(self) -> str | None:
+        """Why refinement would not help, or None if it should."""
+        if self.distinct < LEAST_ITEMS:
+            return f"{self.distinct} distinct vectors have too few neighbours to learn from; {LEAST_ITEMS} are needed"
+        if self.purity < LEAST_PURITY:
+            return (
+                f"only {100 * self.purity:.0f} % of the nearest neighbours seem to belong together, less than the "
+                f"{100 * LEAST_PURITY:.0f} % from which on looking at them helps"
+            )
+        return None
 
 
 @functools.cache
@@ -27,11 +54,24 @@ def universal_network() -> RelationalNetwork:
     return RelationalNetwork.from_weights(_weights())
 
 
-def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[RelationalNetwork, dict]:
-    """The universal network for items without labels, by the settings of a ContextRefiner; (network, report)."""
+def forecast(items: Embeddings, *, progress=None) -> Forecast:
+    """Whether the universal scorer would help these items, judged without labels."""
     network = universal_network()
+    graph = build_graph(items, int(network.n_neighbors), progress)
+    said = network.scorer.probabilities(graph.relations[:, :_NEAREST]) if graph.found.k else None
+    return Forecast(0.0 if said is None else float(said.mean()), len(graph.items))
+
+
+def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[RelationalNetwork, dict]:
+    """The universal network for items without labels, by the settings of a ContextRefiner; (network, report).
+
+    Where the forecast is that it would not help, the network leaves vectors as they are, and the report says so.
+    """
+    network, expected = universal_network(), forecast(items, progress=progress)
     if settings.n_neighbors is not None:
         network.n_neighbors.fill_(settings.n_neighbors)
+    if expected.doubt:
+        network.blend.fill_(1.0)
     protocol = {
         "recipe": "relational",
         "labels": "none: the universal scorer",
@@ -42,4 +82,5 @@ def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[Relati
         "sharpness": float(network.sharpness),
         "blend": float(network.blend),
     }
-    return network, {"protocol": protocol, "metrics": {}, "warnings": []}
+    warnings = [f"the vectors are returned as they are: {expected.doubt}"] if expected.doubt else []
+    return network, {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}

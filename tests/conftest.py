@@ -9,3 +9,22 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def short_rehearsals():
+    """Few candidates to choose from: every stage of learning with labels is walked through, in a second."""
+    from entourage.systems.context_refiner import rehearsal
+
+    few = {
+        "SHRINKAGES": (1.0, 0.5),
+        "HEAD_STEPS": (0, 20),
+        "NEIGHBORS": (16,),
+        "SHARPNESS": (4.0,),
+        "BLENDS": (0.2,),
+        "_SCORER_EPOCHS": 2,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in few.items():
+            patch.setattr(rehearsal, name, value)
+        yield

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from entourage.attention import CrossAttention
-from entourage.systems import context_refiner
-from entourage.systems.context_refiner import RefinerNetwork
+from entourage.systems.context_refiner import paper
+from entourage.systems.context_refiner.paper import PaperNetwork
 from entourage.training import seeded
 
 N, M, K, D, T = 7, 11, 4, 6, 3
@@ -46,11 +46,11 @@ def refine(network, q: np.ndarray, context: np.ndarray) -> list[tuple[np.ndarray
     return states
 
 
-def network_with_biases(out_dim=None) -> RefinerNetwork:
+def network_with_biases(out_dim=None) -> PaperNetwork:
     """In float64, and with biases that are not zero, so that forgetting one shows."""
 
     def build():
-        network = RefinerNetwork(D, T, out_dim).double()
+        network = PaperNetwork(D, T, out_dim).double()
         for parameter in network.parameters():
             if parameter.ndim == 1:
                 torch.nn.init.normal_(parameter, std=0.5)
@@ -140,7 +140,7 @@ def test_parts_of_a_large_set_are_put_together_in_order(data, monkeypatch):
     queries, gallery, rows = data
     network = network_with_biases()
     whole = list(network.steps(queries, gallery, rows, T))
-    monkeypatch.setattr(context_refiner, "_ITEMS_AT_ONCE", 3)
+    monkeypatch.setattr(paper, "_ITEMS_AT_ONCE", 3)
     for (e, weights), (wanted_e, wanted_weights) in zip(network.steps(queries, gallery, rows, T), whole, strict=True):
         torch.testing.assert_close(e, wanted_e)
         torch.testing.assert_close(weights, wanted_weights)
@@ -166,7 +166,7 @@ def test_gradients_are_finite_and_reach_every_parameter(data):
 def test_the_papers_network_has_its_twelve_million_parameters():
     """Per block 6 d^2 weights and 5 d biases: 8 * (6 * 512^2 + 5 * 512) = 12,603,392."""
     with torch.device("meta"):
-        network = RefinerNetwork(512, 8)
+        network = PaperNetwork(512, 8)
     count = sum(parameter.numel() for parameter in network.parameters())
     assert 12_500_000 < count < 12_700_000
     assert count == 12_603_392

@@ -59,14 +59,19 @@ def _is_module(name: str) -> bool:
     return path.with_suffix(".py").is_file() or path.is_dir()
 
 
+def _system(module: str) -> str | None:
+    """Which system a module is or belongs to: a file in systems/, or a folder there with all that is in it."""
+    part, _, inside = module.partition(".")
+    return inside.split(".")[0] if part == "systems" and inside else None
+
+
 def violations(module: str, source: str) -> list[str]:
     part = module.split(".")[0]
     wrong = []
     for other in sorted(imported(source)):
         other_part = other.split(".")[0]
         own_package = other_part == part
-        system_to_system = part == "systems" and other.count(".") and other != module
-        if system_to_system if own_package else HEIGHT[other_part] >= HEIGHT[part]:
+        if _system(other) not in (None, _system(module)) if own_package else HEIGHT[other_part] >= HEIGHT[part]:
             wrong.append(f"{module} imports {other}")
     return wrong
 
@@ -131,6 +136,14 @@ def test_the_top_of_the_package_imports_nothing_heavy_by_itself():
         ("neighbors", "from entourage.neighbors import exact", 0),
         ("systems.one", "from entourage.systems.context_refiner import ContextRefiner", 1),
         ("systems.one", "from entourage.systems import context_refiner", 1),
+        ("systems.one", "from entourage.systems.context_refiner.paper import PaperNetwork", 1),
+        ("systems.one", "import entourage.systems.context_refiner.paper", 1),
+        ("systems.context_refiner", "from entourage.systems.context_refiner.paper import PaperNetwork", 0),
+        ("systems.context_refiner.paper", "from entourage.systems.context_refiner import relational", 0),
+        ("systems.context_refiner.paper", "from entourage.systems.context_refiner.relational import step", 0),
+        ("systems.context_refiner.paper", "from entourage.systems.context import step", 1),  # a name that begins alike
+        ("systems.context_refiner.paper", "from entourage.systems.one.blocks import step", 1),
+        ("systems.context_refiner.paper", "from entourage.demo import run_demo", 1),
         ("cli", "from entourage import __version__", 0),
     ],
 )

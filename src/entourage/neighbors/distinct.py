@@ -8,6 +8,7 @@ from entourage.values import Embeddings, Neighbors
 __all__ = ["copy_similarity", "distinct_items", "search_distinct"]
 
 _COPY = 0.002  # of the usual squared distance
+_ROUNDING = 5e-7  # of the similarity of a vector to itself
 _LOOK_AT = 8
 _SPARE = 8  # neighbours looked up beyond k, in case some are copies
 _ROUNDS = 6
@@ -20,7 +21,7 @@ def copy_similarity(items: Embeddings) -> float:
     that put everything into a narrow cone.
     """
     mean = items.vectors.mean(axis=0, dtype=np.float64)
-    return 1 - _COPY * max(1 - float(mean @ mean), 0.0)
+    return 1 - max(_COPY * (1 - float(mean @ mean)), _ROUNDING)
 
 
 def distinct_items(

@@ -125,12 +125,12 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         """
         items = _embeddings(X, y)
         self._check_settings()
-        self.n_blocks_ = self.n_blocks or _DEPTH[self.recipe]
+        self.n_blocks_ = int(self.n_blocks or _DEPTH[self.recipe])
         self.n_features_in_, self.history_ = items.dim, None
         if self.recipe == "paper":
             if items.labels is None:
                 raise InputError("fit was given no labels; the paper's recipe wants one per vector: fit(X, y)")
-            self.n_neighbors_ = self.n_neighbors or _PAPER_NEIGHBORS
+            self.n_neighbors_ = int(self.n_neighbors or _PAPER_NEIGHBORS)
             fingerprint = self._fingerprint(items) if checkpoint else ""
             kept = {"fingerprint": fingerprint, "checkpoint": checkpoint, "resume": resume}
             self.network_, self.history_, self._report = fit_paper(self, items, **kept, progress=progress)

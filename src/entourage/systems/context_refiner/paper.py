@@ -188,7 +188,7 @@ def _report(settings, data: dict, history: History, raw_score: float | None) -> 
         "stopping_point": "the last epoch, unchecked" if refined is None else "best score on the held-out classes",
         "epochs": history.epoch,
         "kept_epoch": history.best_epoch,
-        "seed": settings.seed,
+        "seed": int(settings.seed),
     }
     metrics = {"held_out_map@r_raw": raw_score, "held_out_map@r_refined": refined}
     return {"protocol": protocol, "metrics": metrics, "curve": history.curve, "warnings": warnings}

@@ -94,6 +94,7 @@ def fit_relational(settings, items: Embeddings, *, progress=None) -> tuple[Relat
     universal = universal_network()
     codes = label_codes(items.labels)
     if len(usable_classes(codes)) < 2 * _FOLDS:
+        universal.n_neighbors.fill_(settings.n_neighbors or universal.n_neighbors)
         return universal, _report(settings, codes, None)
     rehearsals = _rehearsals(items, codes, settings.seed, progress)
     network, chosen = _learn(settings, universal, rehearsals, progress)
@@ -166,8 +167,9 @@ def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], 
         _tell(progress, "choosing a base map", number + 1, len(mapped))
     base = best_of(bases, raw)
 
-    weighings, total = [], len(NEIGHBORS) * 2 * len(SHARPNESS) * len(BLENDS)
-    for k in NEIGHBORS if settings.n_neighbors is None else (settings.n_neighbors,):
+    counts = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
+    weighings, total = [], len(counts) * 2 * len(SHARPNESS) * len(BLENDS)
+    for k in counts:
         trials = [Trial(stage, k, settings.n_blocks_) for stage in mapped[base.settings]]
         for name, scorers in _scorers(universal.scorer, trials, settings.seed).items():
             for sharpness in SHARPNESS:
@@ -216,6 +218,7 @@ def _mapped_stages(rehearsals: list[Rehearsal], seed: int, progress) -> dict[tup
 def base_maps(vectors, codes, candidates, seed: int) -> dict[tuple, np.ndarray]:
     """{(shrinkage, steps): map (d, d) float32}: whitening with that shrinkage, then a head trained so long."""
     values, axes = eigen(within_class_covariance(vectors, codes))
+    values = values if values.any() else np.ones_like(values)  # classes of one vector each: nothing to whiten
     maps = {}
     for shrinkage in dict.fromkeys(shrinkage for shrinkage, _ in candidates):
         whitening = (axes * (inverse_roots(values, shrinkage) * values.mean() ** 0.5) @ axes.T).astype(np.float32)
@@ -303,7 +306,7 @@ def _report(settings, codes: np.ndarray, chosen: Chosen | None) -> dict:
         "scorer": "universal" if chosen is None else chosen.scorer,
         "sharpness": None if chosen is None else chosen.sharpness,
         "blend": None if chosen is None else chosen.blend,
-        "seed": settings.seed,
+        "seed": int(settings.seed),
     }
     rehearsed = {}
     if chosen is not None:

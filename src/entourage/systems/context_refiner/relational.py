@@ -28,6 +28,7 @@ from torch.nn import functional as F
 from entourage.neighbors import own_gallery_rows, search
 from entourage.neighbors.distinct import copy_similarity, search_distinct
 from entourage.relations import RELATIONS, relation_features
+from entourage.training import seeded
 from entourage.values import Embeddings, Neighbors
 
 __all__ = ["Graph", "RelationScorer", "RelationalNetwork", "blended", "build_graph", "fit_scorer", "step"]
@@ -71,7 +72,7 @@ def fit_scorer(
 ) -> RelationScorer:
     """Train in place on edges (E, 21) by the binary cross-entropy of "same class" (E,); returns the scorer."""
     features, same_class = torch.from_numpy(features), torch.from_numpy(same_class.astype(np.float32))
-    draw = torch.Generator().manual_seed(seed)
+    draw = torch.Generator().manual_seed(int(seed))
     batch = 2048
     steps = epochs * -(-len(features) // batch)
     optimizer = torch.optim.Adam(scorer.parameters(), learning_rate, fused=True)
@@ -152,7 +153,8 @@ class RelationalNetwork(nn.Module):
 
     @classmethod
     def from_weights(cls, weights: dict[str, Tensor]) -> "RelationalNetwork":
-        network = cls(RelationScorer(), torch.empty_like(weights["base"]) if "base" in weights else None)
+        base = torch.empty_like(weights["base"]) if "base" in weights else None
+        network = cls(seeded(0, RelationScorer), base)  # leaves the global random state alone
         network.load_state_dict(weights)
         return network.eval()
 

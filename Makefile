@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench universal clean
 
 demo: .venv/.core
 	$(BIN)/entourage demo --out runs/demo --overwrite
@@ -16,7 +16,10 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check
 
 bench: .venv/.core
-	$(BIN)/python benchmarks/refine_real.py
+	$(BIN)/python benchmarks/compare_real.py
+
+universal: .venv/.core
+	$(BIN)/python benchmarks/make_universal.py
 
 clean:
 	rm -rf .venv runs build

@@ -279,6 +279,22 @@ def compare(
     _report(document, as_json, *map(_unfolded, parts))
 
 
+@app.command()
+@one_sentence_errors
+def doctor(vectors: Vectors, labels: Labels = None, as_json: Json = False) -> None:
+    """Say before any training whether refinement will help VECTORS, and why; labels are optional."""
+    from entourage.progress import terminal_progress
+    from entourage.store import read_vectors
+
+    items = read_vectors(vectors, labels=labels)
+
+    from entourage.doctor import examine
+
+    with terminal_progress() as progress:
+        diagnosis = examine(items, progress=progress)
+    _report(diagnosis.document(), as_json, _facts(diagnosis.protocol), diagnosis.table(), diagnosis.verdict)
+
+
 def _split_by_file(items, vectors: Path, split: str):
     from entourage.compare import split_as_told
     from entourage.store.labels import read_labels

@@ -213,7 +213,7 @@ def _hubness(graph: Graph) -> list[Finding]:
     listed = np.bincount(rows.ravel(), minlength=len(rows))
     away = listed - listed.mean()
     skewness = float((away**3).mean() / max(listed.std(), 1e-12) ** 3)
-    hubs = "; some items are neighbours of far too many, which refinement counts against them"
+    hubs = "; some items are neighbours of far too many"
     return [
         Finding(
             "hubness",
@@ -232,7 +232,7 @@ def _cone(items: Embeddings) -> Finding:
         return Finding("mean_cosine", None)
     mean = items.vectors.mean(axis=0, dtype=np.float64)
     cosine = float((count * (mean @ mean) - 1) / (count - 1))
-    narrow = "; a narrow cone: subtracting the mean or whitening may help as well" if cosine > _NARROW else ""
+    narrow = "; a narrow cone, which whitening may open: entourage compare tries it" if cosine > _NARROW else ""
     return Finding("mean_cosine", cosine, f"of two items; 0 where they fill all directions{narrow}")
 
 
@@ -281,12 +281,11 @@ def _class_sizes(items: Embeddings, k: int | None) -> list[Finding]:
     sizes = np.unique(items.labels, return_counts=True)[1]
     alone = int((sizes == 1).sum())
     usable = len(sizes) - alone
-    few = f"fit learns from {CLASSES_TO_LEARN_FROM} or more" if usable < CLASSES_TO_LEARN_FROM else ""
     return [
         Finding("smallest_class", int(sizes.min())),
         Finding("median_class", float(np.median(sizes))),
         Finding("largest_class", int(sizes.max())),
-        Finding("usable_classes", usable, "; ".join(["classes with two items or more", few][: 1 + bool(few)])),
+        Finding("usable_classes", usable, f"with two items or more; fit learns from {CLASSES_TO_LEARN_FROM} and up"),
         Finding("classes_with_one_item", alone, "collect more of these: they have nothing to find" * bool(alone)),
         Finding("classes_below_k", int((sizes < (k or 1)).sum()), "fewer items than suggested_k"),
     ]
@@ -304,7 +303,7 @@ def _copies_across_labels(items: Embeddings, group: np.ndarray) -> list[Finding]
     told = "; ".join(f"{one} and {other}" for one, other in examples)
     return [
         Finding("copies_across_labels", pairs, "pairs of copies with different labels"),
-        Finding("copies_to_check", examples, f"ids: {told}; one of each is labelled wrongly" if examples else ""),
+        Finding("copies_to_check", examples, f"ids: {told}; one of each may be labelled wrongly" if examples else ""),
     ]
 
 

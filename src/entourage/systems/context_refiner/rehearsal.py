@@ -48,8 +48,8 @@ NO_MAP = (1.0, 0)
 _FOLDS = 3
 _HARDEST = 0.9
 _PURITY_OF = 8
-_SCORER_EPOCHS = 5
-_MOST_ITEMS = 12_000  # in all rehearsals together; more tell nothing new
+_SCORER_EPOCHS = 4
+_MOST_ITEMS = 8_000  # in all rehearsals together; more tell nothing new
 _MOST_QUERIES = 1_000  # of each rehearsal
 _MOST_EDGES = 400_000
 _SLACK = 0.002  # how far R@1 may fall below that of doing nothing: two queries in a thousand
@@ -171,11 +171,14 @@ def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], 
     weighings, total = [], len(counts) * 2 * len(SHARPNESS) * len(BLENDS)
     for k in counts:
         trials = [Trial(stage, k, settings.n_blocks_) for stage in mapped[base.settings]]
-        for name, scorers in _scorers(universal.scorer, trials, settings.seed).items():
+        scorers_by_name = {"adapted": _cross_adapted(universal.scorer, trials, settings.seed)}
+        if k == int(universal.n_neighbors):  # made for this k, it may do as it is
+            scorers_by_name["universal"] = [universal.scorer] * len(trials)
+        for name, scorers in scorers_by_name.items():
             for sharpness in SHARPNESS:
                 refined = [trial.refined(scorer, sharpness) for trial, scorer in zip(trials, scorers, strict=True)]
                 weighings += [_average((k, name, sharpness, b), [_score(r(b)) for r in refined]) for b in BLENDS]
-                _tell(progress, "choosing how to weigh", len(weighings), total)
+                _tell(progress, "choosing how to weigh", min(len(weighings), total), total)
     unrefined = _average("base map alone", map(_score, mapped[base.settings]))
     best = best_of(weighings, max(raw, unrefined, key=lambda scored: scored.recall_at_1))
     chosen = Chosen(base.settings, *best.settings, raw, best)
@@ -189,10 +192,9 @@ def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], 
     return network, chosen
 
 
-def _scorers(universal: RelationScorer, trials: list, seed: int) -> dict[str, list[RelationScorer]]:
-    """For each trial the universal scorer, and one adapted to the edges of the other trials."""
-    adapted = [_adapted(universal, trials[:fold] + trials[fold + 1 :], seed) for fold in range(len(trials))]
-    return {"universal": [universal] * len(trials), "adapted": adapted}
+def _cross_adapted(universal: RelationScorer, trials: list, seed: int) -> list[RelationScorer]:
+    """For each trial the universal scorer adapted to the edges of the other trials."""
+    return [_adapted(universal, trials[:fold] + trials[fold + 1 :], seed) for fold in range(len(trials))]
 
 
 def best_of(candidates: list[Scored], nothing: Scored) -> Scored:

@@ -6,7 +6,7 @@ FOLDER (or the environment variable ENTOURAGE_DATA) holds one folder per dataset
 with pictures images/CLASS/*.png alone: there a small encoder is first trained on the training classes, to overfitting.
 Methods learn from the first half of the sorted classes and are scored on the other half; see docs/compare.md.
 Results are added to benchmarks/results/compare_real.json as they come, so that methods may be run one by one, and the
-table is written to compare_real.md.
+table is written to compare_real.md and into the README.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from entourage.progress import terminal_progress
 from entourage.values import Embeddings, Images
 
 RESULTS = Path(__file__).parent / "results"
+README = Path(__file__).parent.parent / "README.md"
 ENCODED = Path(__file__).parent / "encoded"  # vectors of pictures, kept from one run to the next
 ENCODER_EPOCHS = 40
 
@@ -73,6 +74,9 @@ def keep(dataset: str, document: dict) -> None:
     RESULTS.mkdir(exist_ok=True)
     file.write_text(json.dumps(results, indent=1) + "\n")
     (RESULTS / "compare_real.md").write_text(table(results))
+    begin, end = "<!-- compare_real: begin -->\n", "<!-- compare_real: end -->"
+    before, rest = README.read_text(encoding="utf-8").split(begin)
+    README.write_text(before + begin + table(results) + end + rest.split(end)[1], encoding="utf-8")
 
 
 def table(results: dict) -> str:

@@ -146,12 +146,25 @@ def view(rng, vectors: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.nd
         rows = rows[: len(rows) // 2]
     rows = np.concatenate(rows)
     x = vectors[rows].astype(np.float64)
+    if rng.random() < 0.25:
+        x = seen_through_prototypes(rng, x, vectors[~np.isin(codes, classes)])
     if rng.random() < 0.5:
         lengths = np.linalg.norm(x, axis=1, keepdims=True)
         x = x + rng.uniform(0, 1) * lengths * rng.normal(size=x.shape) / np.sqrt(x.shape[1])
     if rng.random() < 0.3:
         x = x @ rng.normal(size=(x.shape[1], int(rng.integers(16, min(128, x.shape[1]) + 1))))
     return x, codes[rows]
+
+
+def seen_through_prototypes(rng, x: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """x (N, d) as an encoder would see it that knows a few other classes by heart: by likeness to some of their items."""
+    if len(others) < 8:
+        return x
+    chosen = rng.choice(len(others), min(len(others), int(log_uniform(rng, 16, 256))), replace=False)
+    prototypes = others[chosen] / np.linalg.norm(others[chosen], axis=1, keepdims=True)
+    likeness = x / np.linalg.norm(x, axis=1, keepdims=True) @ prototypes.T
+    likeness = (likeness - likeness.mean()) / likeness.std()
+    return np.exp(log_uniform(rng, 0.5, 2.5) * likeness.clip(-4, 4))
 
 
 def mixture(rng) -> tuple[np.ndarray, np.ndarray]:

@@ -18,13 +18,14 @@ from typer.testing import CliRunner
 
 from entourage import __version__
 from entourage.cli import app
+from entourage.systems.context_refiner import ContextRefiner
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 
 CLASSES, PER_CLASS, DIM = 8, 10, 8
 COUNT = CLASSES * PER_CLASS
 METRICS = [*(f"recall@{k}" for k in (1, 2, 4, 8, 10, 100)), "r-precision", "map@r", "map@1000", "nmi"]
-FIT = "--blocks 2 --epochs 2"
+FIT = "--recipe paper --blocks 2 --epochs 2"
 
 
 def run(command: str, *more):
@@ -106,6 +107,7 @@ def _write_bad_files(folder: Path) -> None:
 # ---- one sentence for each thing that can be wrong ---------------------------------------------------------
 
 REFINE = "--model model --out out.npy"
+ONE_SIDED = "warning: search the refined queries in the refined gallery only: refine it too, or add --context-out\n"
 BAD = {
     # vectors
     "NaN": (f"refine nan.npy {REFINE}", "nan.npy: row 3 of the vectors contains NaN"),
@@ -116,7 +118,10 @@ BAD = {
     "wrong dimension": (f"refine wide.npy {REFINE}", "the vectors have 16 dimensions but the model was trained on 8"),
     "wrong gallery": ("evaluate v.npz --gallery wide.npy --gallery-labels l.npy", "8 dimensions and the gallery 16"),
     "k >= N to refine": (f"refine few.npy {REFINE}", "5 vectors to find k ="),
-    "k >= N to fit": ("fit v.npz --out out --neighbors 80", "n_neighbors is 80 but there are only 80 vectors"),
+    "k >= N to fit": (
+        "fit v.npz --out out --recipe paper --neighbors 80",
+        "n_neighbors is 80 but there are only 80 vectors",
+    ),
     "repeated ids": ("evaluate twice.npz --labels l.npy", "twice.npz: id 0 appears 10 times (8 ids repeated)"),
     "ragged rows": ("evaluate ragged.parquet", "ragged.parquet: column `vector` has rows of 1 or 2 values"),
     "null id": ("refine null-id.parquet --model model --out out.parquet", "column `id` has 40 missing values"),
@@ -150,10 +155,23 @@ BAD = {
     "model over here": ("fit v.npz --out . --overwrite", "--out is .; wanted the name of a folder"),
     "another format": ("refine v.npy --model model --out out.npz", "call it out.npy"),
     "no such folder": ("refine v.npy --model model --out new/out.npy", "the folder new does not exist"),
-    "nothing to resume": ("fit v.npz --out out --resume", "there is no out.checkpoint to resume from"),
+    "nothing to resume": ("fit v.npz --out out --recipe paper --resume", "there is no out.checkpoint to resume from"),
     # settings
+    "gallery to nowhere": (f"refine v.npy {REFINE} --context-out g.npy", "there is no gallery; add --context or"),
+    "gallery in the way": (f"refine v.npy {REFINE} --context few.npy --context-out there.npy", "there.npy exists"),
+    "gallery of another format": (f"refine v.npy {REFINE} --context v.npz --context-out g.npy", "call it g.npz"),
+    "two outputs, one name": (
+        "refine v.npy --model model --context few.npy --out out.npy --context-out ./out.npy",
+        "--out and --context-out",
+    ),
     "too many steps": (f"refine v.npy {REFINE} --steps 3", "steps is 3; wanted 0 ≤ steps ≤ 2"),
-    "no epochs": ("fit v.npz --out out --epochs 0", "epochs is 0; wanted a whole number, at least 1"),
+    "too many universal steps": ("refine v.npy --out out.npy --steps 6", "steps is 6; wanted 0 ≤ steps ≤ 5"),
+    "unknown recipe": ("fit v.npz --out out --recipe fast", "recipe is 'fast'; wanted"),
+    "no resuming": ("fit v.npz --out out --resume", "--resume goes on with the paper's recipe, but --recipe is relat"),
+    "no passes": ("fit v.npz --out out --epochs 3", 'epochs is 3 but only recipe="paper" uses it; leave it out'),
+    "no head": ("fit v.npz --out out --out-dim 3", 'out_dim is 3 but only recipe="paper" uses it'),
+    "no neighbours": ("fit v.npz --out out --neighbors 0", "n_neighbors is 0; wanted a whole number, at least 1"),
+    "no epochs": ("fit v.npz --out out --recipe paper --epochs 0", "epochs is 0; wanted a whole number, at least 1"),
     "hopeless rate": (f"fit v.npz --out out {FIT} --learning-rate 1e30", "lower the learning rate"),
     "unknown rule": ("evaluate v.npz --no-match maybe", "no_match is 'maybe'; wanted"),
 }
@@ -202,6 +220,27 @@ def test_fit_writes_a_model_and_reports_it(inside, tmp_path):
     assert [point["epoch"] for point in report["curve"]] == [0, 1, 2]
 
 
+def test_fit_learns_by_the_relational_recipe_unless_told_otherwise(inside, tmp_path):
+    outcome = run(f"fit v.parquet --out {tmp_path}/m --neighbors 6 --blocks 3 --json")
+    report = json.loads(outcome.stdout)
+    assert outcome.stderr.splitlines() == [f"warning: {warning}" for warning in report["warnings"]]
+    assert sorted(os.listdir(tmp_path)) == ["m"]
+    assert sorted(os.listdir(tmp_path / "m")) == ["config.json", "model.safetensors"]
+    protocol = {name: report["protocol"][name] for name in ("recipe", "items", "classes", "steps")}
+    assert protocol == {"recipe": "relational", "items": COUNT, "classes": CLASSES, "steps": 3}
+    assert set(report["metrics"]) == {f"rehearsal_{m}_{v}" for m in ("recall@1", "map@r") for v in ("raw", "refined")}
+    refined = run(f"refine v.npy --model {tmp_path}/m --out {tmp_path}/o.npy --json")
+    assert (refined.exit_code, json.loads(refined.stdout)["protocol"]["steps"]) == (0, 3)
+    expected = ContextRefiner(6, 3).fit(np.load("v.npy"), np.load("l.npy")).transform(np.load("v.npy"))
+    np.testing.assert_array_equal(np.load(tmp_path / "o.npy"), expected)
+
+
+def test_fit_with_few_classes_says_what_it_does_instead(inside, tmp_path):
+    outcome = run(f"fit v.npz --labels coarse --out {tmp_path}/m")
+    assert outcome.stderr == "warning: too few classes to rehearse with: the universal scorer is used as it is\n"
+    assert outcome.exit_code == 0 and outcome.stdout.splitlines()[-1] == f"Written to {tmp_path}/m"
+
+
 @pytest.mark.parametrize("source", ["v.npz", "v.npz --labels l.csv", "v.parquet --labels label"])
 def test_the_same_data_in_any_format_give_the_same_model(inside, tmp_path, source):
     assert run(f"fit {source} --out {tmp_path}/m {FIT}").exit_code == 0
@@ -219,14 +258,14 @@ def test_a_class_with_one_item_is_kept_and_reported(inside, tmp_path):
 
 def test_overwrite_replaces_a_model(inside, tmp_path):
     shutil.copytree("model", tmp_path / "m")
-    assert run(f"fit v.npz --out {tmp_path}/m --blocks 1 --epochs 1 --overwrite").exit_code == 0
+    assert run(f"fit v.npz --out {tmp_path}/m --recipe paper --blocks 1 --epochs 1 --overwrite").exit_code == 0
     assert json.loads((tmp_path / "m" / "config.json").read_text())["settings"]["n_blocks"] == 1
     assert os.listdir(tmp_path) == ["m"]
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_resume_ends_as_if_nothing_had_happened(inside, tmp_path):
     # Three classes are too few to hold any out, so the weights compared below are those of the last epoch.
-    command = "fit v.npz --labels coarse --blocks 1 --epochs 40 --out"
+    command = "fit v.npz --labels coarse --recipe paper --blocks 1 --epochs 40 --out"
     checkpoint = tmp_path / "stopped.checkpoint"
     # Started from a background shell, Python would ignore Ctrl-C; the handler makes the test the same everywhere.
     start = "import signal; signal.signal(2, signal.default_int_handler); from entourage.cli import main; main()"
@@ -279,6 +318,53 @@ def test_refine_writes_the_format_it_read_with_ids_and_order(inside, tmp_path, s
         np.testing.assert_allclose(after.column("vector").to_pylist(), expected, atol=1e-5)
 
 
+@pytest.fixture
+def clusters(tmp_path):
+    """Queries and a gallery on which the universal refiner has something to say."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(20), 12)
+    x = (rng.normal(size=(20, 32))[classes] + rng.normal(size=(240, 32))).astype(np.float32)
+    np.save(tmp_path / "q.npy", x[::3])
+    np.save(tmp_path / "g.npy", np.delete(x, np.s_[::3], axis=0))
+    return x[::3], np.delete(x, np.s_[::3], axis=0)
+
+
+def test_refine_without_a_model_needs_no_labels(clusters, tmp_path):
+    _, x = clusters
+    report = document(run(f"refine {tmp_path}/g.npy --out {tmp_path}/o.npy --json"))
+    refiner = ContextRefiner().fit(x)
+    np.testing.assert_array_equal(np.load(tmp_path / "o.npy"), refiner.transform(x))
+    assert (report["protocol"]["model"], report["protocol"]["steps"]) == ("universal, no labels", 5)
+    assert report["metrics"]["estimated_purity"] == pytest.approx(refiner.report()["metrics"]["estimated_purity"])
+    assert 0.3 < report["metrics"]["estimated_purity"] < 1 > report["metrics"]["mean_cosine_to_input"]
+
+
+def test_refine_writes_the_gallery_that_belongs_to_the_queries(clusters, tmp_path):
+    queries, gallery = clusters
+    command = f"refine {tmp_path}/q.npy --context {tmp_path}/g.npy --out {tmp_path}/o.npy"
+    outcome = run(command)
+    assert (outcome.exit_code, outcome.stderr) == (0, ONE_SIDED)
+    report = document(run(f"{command} --context-out {tmp_path}/go.npy --overwrite --json"))
+    assert report["protocol"]["context"] == f"gallery: {len(gallery)} items"
+    refined, searched = ContextRefiner().fit(gallery).transform_both(queries, gallery)
+    np.testing.assert_array_equal(np.load(tmp_path / "o.npy"), refined)
+    np.testing.assert_array_equal(np.load(tmp_path / "go.npy"), searched)
+    one_set = (
+        f"refine {tmp_path}/g.npy --context {tmp_path}/g.npy --out {tmp_path}/a.npy --context-out {tmp_path}/b.npy"
+    )
+    document(run(f"{one_set} --json"))
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes() == (tmp_path / "go.npy").read_bytes()
+
+
+def test_refine_without_a_model_says_when_it_does_nothing(inside, tmp_path):
+    outcome = run(f"refine few.npy --out {tmp_path}/o.npy --json")
+    warning = "5 distinct vectors have too few neighbours to learn from; 20 are needed"
+    assert outcome.stderr == f"warning: the vectors are returned as they are: {warning}\n"
+    assert json.loads(outcome.stdout)["metrics"]["mean_cosine_to_input"] == pytest.approx(1)
+    raw = np.load("few.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "o.npy"), raw / np.linalg.norm(raw, axis=1)[:, None], atol=1e-6)
+
+
 def test_no_steps_give_the_normalised_input_back(inside, tmp_path):
     assert run(f"refine v.npy --model model --out {tmp_path}/out.npy --steps 0").exit_code == 0
     raw = np.load("v.npy")
@@ -290,8 +376,9 @@ def test_context_is_another_gallery_but_the_vectors_themselves_are_not(inside, t
     contexts = {"none": "", "same": "--context ./v.npy", "half": f"--context {tmp_path}/half.npy"}
     outputs = {}
     for name, option in contexts.items():
-        report = document(run(f"refine v.npy --model model --out {tmp_path}/{name}-out.npy {option} --json"))
-        outputs[name] = np.load(tmp_path / f"{name}-out.npy"), report["protocol"]["context"]
+        outcome = run(f"refine v.npy --model model --out {tmp_path}/{name}-out.npy {option} --json")
+        assert outcome.stderr == (ONE_SIDED if name == "half" else "")
+        outputs[name] = np.load(tmp_path / f"{name}-out.npy"), json.loads(outcome.stdout)["protocol"]["context"]
     np.testing.assert_array_equal(outputs["none"][0], outputs["same"][0])
     assert outputs["none"][1] == outputs["same"][1] == "transductive: the vectors themselves"
     assert not np.allclose(outputs["none"][0], outputs["half"][0])
@@ -335,16 +422,24 @@ def test_evaluate_against_a_gallery(inside, tmp_path):
 
 def test_a_context_without_ids_is_said_to_hide_the_item_itself(inside, tmp_path):
     shutil.copy("v.npy", tmp_path / "copy.npy")
-    shown = document(run(f"refine v.npy --model model --context {tmp_path}/copy.npy --out {tmp_path}/o.npy --json"))
+    shown = document(
+        run(
+            f"refine v.npy --model model --context {tmp_path}/copy.npy --out {tmp_path}/o.npy --context-out {tmp_path}/g.npy --json"
+        )
+    )
     assert "cannot be recognised" in shown["protocol"]["own_item"]
     shutil.copy("v.npz", tmp_path / "copy.npz")
-    shown = document(run(f"refine v.npz --model model --context {tmp_path}/copy.npz --out {tmp_path}/o.npz --json"))
+    shown = document(
+        run(
+            f"refine v.npz --model model --context {tmp_path}/copy.npz --out {tmp_path}/o.npz --context-out {tmp_path}/g.npz --json"
+        )
+    )
     assert shown["protocol"]["own_item"] == f"left out by id, {COUNT} times"
 
 
 def test_a_typing_error_does_not_cost_the_checkpoint(inside, tmp_path):
     (tmp_path / "m.checkpoint").write_bytes(b"hours of work")
-    assert run(f"fit typo.npy --out {tmp_path}/m --overwrite").exit_code == 2
+    assert run(f"fit typo.npy --out {tmp_path}/m --recipe paper --overwrite").exit_code == 2
     assert (tmp_path / "m.checkpoint").read_bytes() == b"hours of work"
 
 

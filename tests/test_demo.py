@@ -10,11 +10,13 @@ from entourage.cli import app
 from entourage.demo import DemoSettings, run_demo
 from entourage.errors import FileError
 
-SMALL = DemoSettings(max_classes=12, per_class=10, encoder_epochs=2, refiner_epochs=1)
+pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
+
+SMALL = DemoSettings(max_classes=12, per_class=10, encoder_epochs=2)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, short_rehearsals):
     events = []
     folder = tmp_path_factory.mktemp("demo") / "deeper" / "run"
     result = run_demo(folder, settings=SMALL, progress=lambda *event: events.append(event))
@@ -49,10 +51,23 @@ def test_training_and_test_classes_are_disjoint(run):
     assert not {label.split()[0] for label in train} & {label.split()[0] for label in test}
 
 
+def test_the_protocol_tells_how_the_refiner_was_learned_and_what_it_doubts(run):
+    _, result, _ = run
+    assert result.protocol["refiner"].startswith("relational, chosen in rehearsals on training classes")
+    assert result.document()["warnings"] == result.warnings
+
+
 def test_progress_is_reported_throughout(run):
     *_, events = run
     titles = {title.partition(" (")[0] for title, _, _ in events}
-    assert {"drawing glyphs", "training the encoder", "training the refiner", "embedding", "ranking"} <= titles
+    assert {
+        "drawing glyphs",
+        "training the encoder",
+        "learning base maps",
+        "choosing how to weigh",
+        "embedding",
+        "ranking",
+    } <= titles
     assert all(0 <= done <= total for _, done, total in events)
 
 

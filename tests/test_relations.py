@@ -142,13 +142,17 @@ def test_mutual_neighbours_are_those_that_list_each_other():
 
 
 def test_ties_and_copies_have_finite_features_as_the_loop_says():
+    """Where all similarities are one, what is left of them in standard deviations is rounding: it is not compared."""
+    counted = [i for name, i in COLUMN.items() if not name.startswith(("similarity", "density"))]
     copies = np.repeat(vectors(7, 6), 5, axis=0)
     grid = np.array([[a, b, 1.0] for a in (-1, 0, 1) for b in (-1, 0, 1)])
     for table, k in ((copies, 4), (copies, 7), (grid, 3), (np.ones((9, 3)), 4)):
         found = search(Embeddings.from_vectors(table), k=k)
         features = relation_features(found)
         assert np.isfinite(features).all()
-        np.testing.assert_allclose(features, by_definition(found, found, range(len(table))), rtol=1e-4, atol=1e-3)
+        compared = slice(None) if np.ptp(found.similarities) > 1e-3 else counted
+        expected = by_definition(found, found, range(len(table)))
+        np.testing.assert_allclose(features[..., compared], expected[..., compared], rtol=1e-5, atol=2e-5)
 
 
 def test_features_do_not_depend_on_how_wide_the_encoders_cone_is():

@@ -21,10 +21,13 @@ __all__ = ["Diagnosis", "Finding", "examine", "judge"]
 PURITY_OF = 8
 HUBNESS_AT = 10
 LEAST_K, MOST_K = 4, 32
+# The rules of the verdict; docs/doctor.md has the measurements behind them.
 PURE = 0.98
 LITTLE_ROOM = 0.03
+LEAST_ABOVE_CHANCE, CLEARLY_ABOVE_CHANCE = 0.15, 0.4
 FEW_DIMENSIONS = 24
 CLASSES_TO_LEARN_FROM = 6
+# From where on a note points it out.
 _HUBS = 2.0
 _NARROW = 0.5
 _EXAMPLES = 5
@@ -85,12 +88,11 @@ def examine(items: Embeddings, *, progress=None) -> Diagnosis:
     network = universal_network()
     graph = build_graph(items, int(network.n_neighbors), progress)
     chances = network.scorer.probabilities(graph.relations) if graph.found.k else None
-    group = _groups_of_copies(items, graph)
-    findings = [*_copies(items, group), *_belief(graph, chances), *_hubness(graph), _cone(items)]
+    findings = [*_copies(items, graph), *_belief(graph, chances), *_hubness(graph), _cone(items)]
     if items.labels is not None:
         k = next(found.value for found in findings if found.name == "suggested_k")
         findings += [*_purity(graph), *_scores(items, progress), *_class_sizes(items, k)]
-        findings += [*_copies_across_labels(items, group), _confusable_classes(graph)]
+        findings += [*_copies_across_labels(items, graph.stands_for), _confusable_classes(graph)]
     values = {found.name: found.value for found in findings}
     return Diagnosis(_protocol(items, graph), tuple(findings), judge(values, items.dim))
 
@@ -112,7 +114,7 @@ def _protocol(items: Embeddings, graph: Graph) -> dict:
 
 def judge(values: dict, dimensions: int) -> str:
     """The verdict from the findings, name -> value: whether refinement helps, the main reason and what to do next."""
-    if values["distinct_items"] < LEAST_ITEMS or values["estimated_purity"] is None:
+    if values["distinct_items"] < LEAST_ITEMS:
         return _line("will not help", _doubt(values), "collect more items")
     return _judge_by_labels(values) if "map@r" in values else _judge_by_looks(values, dimensions)
 
@@ -133,20 +135,25 @@ def _judge_by_looks(values: dict, dimensions: int) -> str:
 def _judge_by_labels(values: dict) -> str:
     if not values["possible_purity"]:
         return _line("will not help", "no class has two distinct items", "collect more per class")
-    share, doubt = 1 - values["room"], _doubt(values)
+    doubt, learnable = _doubt(values), values["usable_classes"] >= CLASSES_TO_LEARN_FROM
     missing = values["possible_map@r"] - values["map@r"]
-    true = f"{100 * share:.0f} % of the nearest neighbours that could be of an item's class are"
     if missing < LITTLE_ROOM:
         reason = f"neighbours are already pure, MAP@R is {100 * missing:.1f} points below the best possible"
         return _line("will do little", reason, "use the vectors as they are")
-    if share < LEAST_PURITY:
-        return _line("will not help", f"only {true}", "check the labels, or try another encoder")
-    if doubt and values["usable_classes"] < CLASSES_TO_LEARN_FROM:
+    if values["above_chance"] < LEAST_ABOVE_CHANCE:
+        reason = "the nearest neighbours are hardly more often of an item's class than any others"
+        return _line("will not help", reason, "check the labels, or try another encoder")
+    if doubt and not learnable:
         return _line("will not help", doubt, f"collect {CLASSES_TO_LEARN_FROM} classes or more to learn from")
+    share = f"{100 * (1 - values['room']):.0f} % of the nearest neighbours that could be of an item's class are"
+    compare = "entourage compare, which fits half of the classes and tries the others"
     if doubt:
-        reason = f"{true}, but it cannot be told without labels which"
-        return _line("may help", reason, "entourage compare, which learns from half of the classes and tries the others")
-    return _line("should help", f"{true}", "entourage fit, or entourage refine for other classes than these")
+        return _line("may help", f"{share}, but only labels can teach which", compare)
+    if values["possible_purity"] < LEAST_PURITY:
+        return _line("may help", f"{share}, but there are few of them", f"collect more per class, or {compare}")
+    if values["above_chance"] < CLEARLY_ABOVE_CHANCE:
+        return _line("may help", f"only {share}", compare)
+    return _line("should help", share, "entourage fit" if learnable else "entourage refine, as there are few classes")
 
 
 def _doubt(values: dict) -> str | None:
@@ -154,38 +161,22 @@ def _doubt(values: dict) -> str | None:
 
 
 def _line(outcome: str, reason: str, advice: str) -> str:
-    return f"refinement {outcome}: {reason}; next: {advice}"
+    return f"refinement {outcome}: {reason}. Next: {advice}."
 
 
 # ---- without labels ------------------------------------------------------------------------------------------------
 
 
-def _groups_of_copies(items: Embeddings, graph: Graph) -> np.ndarray:
-    """(N,) equal numbers for copies. Equal vectors share one even where their similarity is rounded below 1."""
-    return graph.stands_for[_first_equal(items)]
-
-
-def _first_equal(items: Embeddings) -> np.ndarray:
-    """(N,) the first row with the same vector, to the bit."""
-    whole_rows = items.vectors.view(f"V{4 * items.dim}").ravel()
-    _, first, which = np.unique(whole_rows, return_index=True, return_inverse=True)
-    return first[which]
-
-
-def _copies(items: Embeddings, group: np.ndarray) -> list[Finding]:
-    exact, near = _in_company(_first_equal(items)), _in_company(group)
-    advice = "remove them: a search returns them side by side" if near else ""
+def _copies(items: Embeddings, graph: Graph) -> list[Finding]:
+    near = np.bincount(graph.stands_for)[graph.stands_for] > 1  # (N,)
+    whole_rows = items.vectors[near].view(f"V{4 * items.dim}").ravel()
+    sizes = np.unique(whole_rows, return_counts=True)[1]
+    advice = "; remove them, as a search returns them side by side" if near.any() else ""
     return [
-        Finding("distinct_items", len(np.unique(group)), "copies counted once"),
-        Finding("exact_copies", exact, "items with an equal vector"),
-        Finding("near_copies", near, f"items with an equal or nearly equal vector{'; ' * bool(advice)}{advice}"),
+        Finding("distinct_items", len(graph.items), "copies counted once"),
+        Finding("exact_copies", int(sizes[sizes > 1].sum()), "items with an equal vector"),
+        Finding("near_copies", int(near.sum()), f"items with an equal or nearly equal vector{advice}"),
     ]
-
-
-def _in_company(group: np.ndarray) -> int:
-    """How many items share their group with another."""
-    sizes = np.unique(group, return_counts=True)[1]
-    return int(sizes[sizes > 1].sum())
 
 
 def _belief(graph: Graph, chances: np.ndarray | None) -> list[Finding]:
@@ -221,7 +212,7 @@ def _hubness(graph: Graph) -> list[Finding]:
             f"skewness of how often an item is among the {rows.shape[1]} nearest of others{hubs * (skewness > _HUBS)}",
         ),
         Finding("nobodys_neighbors", float((listed == 0).mean()), "share of items that are in no such list"),
-        Finding("largest_in_degree", int(listed.max()), f"lists that hold the most listed item; {rows.shape[1]} on average"),
+        Finding("largest_in_degree", int(listed.max()), f"of these lists hold one item; {rows.shape[1]} on average"),
     ]
 
 
@@ -242,19 +233,21 @@ def _cone(items: Embeddings) -> Finding:
 def _purity(graph: Graph) -> list[Finding]:
     """Of distinct items; a copy's label is that of the item that stands for it."""
     rows = graph.found.rows[:, :PURITY_OF]  # (G, k)
+    count, k = rows.shape
+    if not k:
+        names = ("true_purity", "chance_purity", "possible_purity", "above_chance", "room")
+        return [Finding(name, None) for name in names]
     codes = label_codes(graph.items.labels)
-    if not rows.size:
-        return [Finding("true_purity", None), Finding("possible_purity", 0.0), Finding("room", None)]
+    others = np.bincount(codes)[codes] - 1  # (G,) of the same class
     true = float((codes[rows] == codes[:, None]).mean())
-    possible = float(np.minimum(np.bincount(codes)[codes] - 1, rows.shape[1]).mean() / rows.shape[1])
+    chance, possible = float(others.mean() / (count - 1)), float(np.minimum(others, k).mean() / k)
+    wrong = "share of the neighbours that could be right and are not: there refinement cannot gain more"
     return [
-        Finding("true_purity", true, f"of the {rows.shape[1]} nearest, the share of the same class"),
+        Finding("true_purity", true, f"of the {k} nearest, the share of the same class"),
+        Finding("chance_purity", chance, "what it would be of random neighbours"),
         Finding("possible_purity", possible, "the most it could be: classes may have fewer items"),
-        Finding(
-            "room",
-            1 - true / possible if possible else None,
-            "share of the neighbours that could be right and are not: refinement cannot gain more there",
-        ),
+        Finding("above_chance", (true - chance) / (possible - chance) if possible > chance else 0.0, "from 0 to 1"),
+        Finding("room", 1 - true / possible if possible else None, wrong),
     ]
 
 
@@ -287,7 +280,7 @@ def _class_sizes(items: Embeddings, k: int | None) -> list[Finding]:
         Finding("largest_class", int(sizes.max())),
         Finding("usable_classes", usable, f"with two items or more; fit learns from {CLASSES_TO_LEARN_FROM} and up"),
         Finding("classes_with_one_item", alone, "collect more of these: they have nothing to find" * bool(alone)),
-        Finding("classes_below_k", int((sizes < (k or 1)).sum()), "fewer items than suggested_k"),
+        Finding("classes_below_k", None if k is None else int((sizes < k).sum()), "with fewer items than suggested k"),
     ]
 
 

@@ -81,7 +81,7 @@ def head_maps(vectors, codes, steps: Iterable[int], *, learning_rate: float = 3e
     One training serves all: {steps: M} with 0 for the identity.
     """
     wanted = sorted(set(steps))
-    x, labels = torch.as_tensor(np.asarray(vectors, np.float32)), torch.as_tensor(codes)
+    x, labels = torch.from_dlpack(np.asarray(vectors, np.float32)), torch.as_tensor(codes)
     head = torch.eye(x.shape[1], requires_grad=True)
     optimizer = torch.optim.Adam([head], learning_rate, fused=True)
     maps = {0: np.eye(x.shape[1], dtype=np.float32)}

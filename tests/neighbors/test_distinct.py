@@ -33,8 +33,8 @@ def first_in_order(items: Embeddings, similarity: float) -> list[int]:
     return [int(stand_in[item]) for item in range(len(items))]
 
 
-def check_search(items: Embeddings, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """search_distinct is a plain search of the distinct items."""
+def check_search(items: Embeddings, k: int, exact: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """search_distinct is a plain search of the distinct items; with copies that are not exact, up to their noise."""
     rows, stands_for, found = search_distinct(items, k)
     assert rows.tolist() == sorted(set(rows.tolist())) and stands_for.shape == (len(items),)
     np.testing.assert_array_equal(stands_for[rows], np.arange(len(rows)))
@@ -42,8 +42,12 @@ def check_search(items: Embeddings, k: int) -> tuple[np.ndarray, np.ndarray]:
     np.testing.assert_array_equal(rows, again[0])
     np.testing.assert_array_equal(stands_for, again[1])
     plain = search(items.take(rows), k=min(k, len(rows) - 1))
-    np.testing.assert_array_equal(found.rows, plain.rows)
-    np.testing.assert_allclose(found.similarities, plain.similarities, atol=1e-6)
+    assert found.rows.shape == plain.rows.shape
+    assert all(len(set(row)) == found.k and i not in row for i, row in enumerate(found.rows.tolist()))
+    if exact:
+        np.testing.assert_array_equal(found.rows, plain.rows)
+    assert (found.rows == plain.rows).mean() > 0.97
+    np.testing.assert_allclose(found.similarities, plain.similarities, atol=1e-6 if exact else 3e-3)
     return rows, stands_for
 
 
@@ -56,7 +60,7 @@ def test_without_copies_everything_stands_for_itself():
 @pytest.mark.parametrize("noise", [0, 1e-3])
 def test_copies_exact_or_nearly_so_count_once_however_many_there_are(times, noise):
     items = Embeddings.from_vectors(with_noise(np.repeat(vectors(1, 40), times, axis=0), noise))
-    rows, stands_for = check_search(items, k=6)
+    rows, stands_for = check_search(items, k=6, exact=not noise)
     assert rows.tolist() == [times * i for i in range(40)]
     np.testing.assert_array_equal(stands_for, np.repeat(np.arange(40), times))
 

@@ -111,7 +111,9 @@ def _rehearsals(items: Embeddings, codes: np.ndarray, seed: int, progress) -> li
     classes = rng.permutation(usable_classes(codes))
     sizes = np.bincount(codes)[classes]
     classes = classes[: max(2 * _FOLDS, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
-    known = np.isin(codes, classes)
+    known = np.flatnonzero(np.isin(codes, classes))
+    if len(known) > 2 * _MOST_ITEMS:  # a few huge classes
+        known = np.sort(rng.choice(known, _MOST_ITEMS, replace=False))
     items = Embeddings(items.vectors[known], items.ids[known], codes[known])
     target = min(_purity(items), _HARDEST)
     rehearsals = []

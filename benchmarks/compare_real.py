@@ -40,12 +40,14 @@ def main() -> None:
     folders = [folder for folder in folders if not options.only or folder.name in options.only]
     if not options.data or not folders:
         raise SystemExit("no datasets found: give --data FOLDER or set ENTOURAGE_DATA; see the top of this file")
-    methods = "all" if options.methods == "all" else options.methods.split(",")
+    methods = list(CONTENDERS) if options.methods == "all" else options.methods.split(",")
     with terminal_progress(log=True) as progress:
         for folder in folders:
             training, test = split_half(load(folder, progress))
-            comparison = compare(training, test, methods, seeds=options.seeds, split="half", progress=progress)
-            keep(folder.name, comparison.document())
+            for method in methods:  # one by one, so that what is measured is kept
+                comparison = compare(training, test, [method], seeds=options.seeds, split="half", progress=progress)
+                keep(folder.name, comparison.document())
+                print(f"{folder.name}: {method}", flush=True)
     print((RESULTS / "compare_real.md").read_text())
 
 

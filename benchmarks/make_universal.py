@@ -1,6 +1,6 @@
 """Make the universal scorer that the package ships: `make universal`, about ten minutes on two cores.
 
-    python benchmarks/make_universal.py [--views 420] [--out FILE]
+    python benchmarks/make_universal.py [--views 600] [--out FILE]
 
 Everything it learns from is built in or drawn here, and nothing is downloaded:
 - characters (the built-in glyphs) of scripts an encoder has not seen, by encoders trained little, well, and to
@@ -35,6 +35,7 @@ from entourage.values import Embeddings, label_codes
 RESULTS = Path(__file__).parent / "results" / "universal.json"
 SEED = 0
 N_NEIGHBORS, N_STEPS = 16, 5
+LENGTHS = (8, 12, 16, 16, 24, 32, 32, 48)  # of neighbour lists; one for each view
 ENCODERS = {  # name: (classes, epochs, seed)
     "one epoch": (None, 1, 0),
     "four epochs": (None, 4, 0),
@@ -43,13 +44,13 @@ ENCODERS = {  # name: (classes, epochs, seed)
     "overfitted to 80 classes": (80, 40, 2),
     "overfitted to all": (None, 30, 3),
 }
-ITEMS_OF_A_VIEW = 1200
+EDGES_OF_A_VIEW = 16_000
 MOST_ITEMS = 6000
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--views", type=int, default=420, help="how many views to draw")
+    parser.add_argument("--views", type=int, default=600, help="how many views to draw")
     parser.add_argument("--out", type=Path, default=UNIVERSAL_FILE, help="where to write the scorer")
     options = parser.parse_args()
     with terminal_progress(log=True) as progress:
@@ -61,7 +62,7 @@ def main() -> None:
             drawn = mixture(rng) if kind == "mixture" else view(rng, *sources[kind][rng.integers(len(sources[kind]))])
             items = Embeddings.from_vectors(drawn[0], labels=drawn[1])
             if len(items) > 2 * N_NEIGHBORS:
-                graphs.append((kind, items, build_graph(items, N_NEIGHBORS)))
+                graphs.append((kind, items, build_graph(items, int(rng.choice(LENGTHS)))))
             progress("drawing views", number + 1, options.views)
         kept_out = graphs[::10]
         training = [graph for number, graph in enumerate(graphs) if number % 10]
@@ -87,14 +88,14 @@ def learn(graphs: list, rng: np.random.Generator, progress) -> RelationScorer:
     relations, same_class = [], []
     for _, _, graph in graphs:
         codes = label_codes(graph.items.labels)
-        rows = rng.permutation(len(codes))[:ITEMS_OF_A_VIEW]
+        rows = rng.permutation(len(codes))[: EDGES_OF_A_VIEW // graph.found.k]
         relations.append(graph.relations[rows].reshape(-1, graph.relations.shape[-1]))
         same_class.append((codes[graph.found.rows[rows]] == codes[rows, None]).ravel())
     relations, same_class = np.concatenate(relations), np.concatenate(same_class)
     scorer = seeded(SEED, RelationScorer)
     scorer.centre.copy_(torch.from_numpy(relations.mean(axis=0)))
     scorer.spread.copy_(torch.from_numpy(relations.std(axis=0) + 1e-6))
-    return fit_scorer(scorer, relations, same_class, epochs=6, seed=SEED, progress=progress)
+    return fit_scorer(scorer, relations, same_class, epochs=5, seed=SEED, progress=progress)
 
 
 def score(network: RelationalNetwork, kind: str, items: Embeddings) -> dict:
@@ -146,25 +147,12 @@ def view(rng, vectors: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.nd
         rows = rows[: len(rows) // 2]
     rows = np.concatenate(rows)
     x = vectors[rows].astype(np.float64)
-    if rng.random() < 0.25:
-        x = seen_through_prototypes(rng, x, vectors[~np.isin(codes, classes)])
     if rng.random() < 0.5:
         lengths = np.linalg.norm(x, axis=1, keepdims=True)
         x = x + rng.uniform(0, 1) * lengths * rng.normal(size=x.shape) / np.sqrt(x.shape[1])
     if rng.random() < 0.3:
         x = x @ rng.normal(size=(x.shape[1], int(rng.integers(16, min(128, x.shape[1]) + 1))))
     return x, codes[rows]
-
-
-def seen_through_prototypes(rng, x: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """x (N, d) as an encoder would see it that knows a few other classes by heart: by likeness to some of their items."""
-    if len(others) < 8:
-        return x
-    chosen = rng.choice(len(others), min(len(others), int(log_uniform(rng, 16, 256))), replace=False)
-    prototypes = others[chosen] / np.linalg.norm(others[chosen], axis=1, keepdims=True)
-    likeness = x / np.linalg.norm(x, axis=1, keepdims=True) @ prototypes.T
-    likeness = (likeness - likeness.mean()) / likeness.std()
-    return np.exp(log_uniform(rng, 0.5, 2.5) * likeness.clip(-4, 4))
 
 
 def mixture(rng) -> tuple[np.ndarray, np.ndarray]:

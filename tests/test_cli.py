@@ -161,7 +161,7 @@ BAD = {
     "gallery in the way": (f"refine v.npy {REFINE} --context few.npy --context-out there.npy", "there.npy exists"),
     "gallery of another format": (f"refine v.npy {REFINE} --context v.npz --context-out g.npy", "call it g.npz"),
     "two outputs, one name": (
-        "refine v.npy --model model --context few.npy --out out.npy --context-out ./out.npy",
+        "refine v.npy --model model --context nan.npy --out out.npy --context-out ./out.npy",
         "--out and --context-out",
     ),
     "too many steps": (f"refine v.npy {REFINE} --steps 3", "steps is 3; wanted 0 ≤ steps ≤ 2"),
@@ -422,18 +422,12 @@ def test_evaluate_against_a_gallery(inside, tmp_path):
 
 def test_a_context_without_ids_is_said_to_hide_the_item_itself(inside, tmp_path):
     shutil.copy("v.npy", tmp_path / "copy.npy")
-    shown = document(
-        run(
-            f"refine v.npy --model model --context {tmp_path}/copy.npy --out {tmp_path}/o.npy --context-out {tmp_path}/g.npy --json"
-        )
-    )
+    outputs = f"--out {tmp_path}/o.npy --context-out {tmp_path}/g.npy --json"
+    shown = document(run(f"refine v.npy --model model --context {tmp_path}/copy.npy {outputs}"))
     assert "cannot be recognised" in shown["protocol"]["own_item"]
     shutil.copy("v.npz", tmp_path / "copy.npz")
-    shown = document(
-        run(
-            f"refine v.npz --model model --context {tmp_path}/copy.npz --out {tmp_path}/o.npz --context-out {tmp_path}/g.npz --json"
-        )
-    )
+    outputs = f"--out {tmp_path}/o.npz --context-out {tmp_path}/g.npz --json"
+    shown = document(run(f"refine v.npz --model model --context {tmp_path}/copy.npz {outputs}"))
     assert shown["protocol"]["own_item"] == f"left out by id, {COUNT} times"
 
 

@@ -1,4 +1,4 @@
-"""Linear maps against their definitions: means by loops, whitening by what it whitens, snapshots by separate training."""
+"""Linear maps against their definitions: means by loops, whitening by its effect, snapshots by separate training."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_directions_without_variation_need_shrinkage():
     vectors, codes = labelled()
     flat = vectors.copy()
     flat[:, 2] = 0
-    with pytest.raises(InputError, match="vary in 5 of 6 directions; .* raise shrinkage above 0"):
+    with pytest.raises(InputError, match=r"vary in 5 of 6 directions; .* raise shrinkage above 0"):
         within_class_whitening_map(flat, codes, 0.0)
     assert np.isfinite(within_class_whitening_map(flat, codes, 0.1)).all()
 

@@ -138,7 +138,7 @@ def fit(
         checkpoint.unlink(missing_ok=True)
     report = refiner.report()
     _warn(report["warnings"])
-    tables = [_facts(report["protocol"])] + [_facts(report["metrics"], percent=True)] * bool(report["metrics"])
+    tables = [_facts(report["protocol"])] + ([_facts(report["metrics"], percent=True)] if report["metrics"] else [])
     _report(report | {"model": str(out)}, as_json, *tables, f"Written to {out}")
 
 
@@ -170,6 +170,8 @@ def refine(
         if context is None:
             raise InputError(f"--context-out is {context_out} but there is no gallery; add --context or leave it out")
         check_writable_like(context, context_out, overwrite=overwrite)
+        if context_out.absolute() == out.absolute():
+            raise InputError(f"--out and --context-out are both {out}; give the refined gallery a name of its own")
     items = read_vectors(vectors, labels=False)
     gallery = None if _is_same(context, vectors) else read_vectors(context, labels=False)
 

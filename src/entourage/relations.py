@@ -34,6 +34,7 @@ RELATIONS = (
     "mutual share of the item",
     "popularity of the neighbour",
     "size of the gallery",
+    "length of the lists",
 )
 _VOTERS = 8
 # Similarities of a pair computed from both sides may differ by rounding; they are the same pair.
@@ -42,7 +43,7 @@ _ABSENT = -1
 
 
 def relation_features(found: Neighbors, gallery: Neighbors | None = None, own_rows=None) -> np.ndarray:
-    """Features (N, k, 21) float32 of the edges from each item to each of its neighbours, named by RELATIONS.
+    """Features (N, k, 22) float32 of the edges from each item to each of its neighbours, named by RELATIONS.
 
     found (N, k): the items' neighbours in the gallery; gallery (M, k): the gallery's own neighbours, by default
     `found` itself, for one set. own_rows (N,): where an item stands in the gallery, -1 if it does not. Only
@@ -81,6 +82,7 @@ def relation_features(found: Neighbors, gallery: Neighbors | None = None, own_ro
         mutual.mean(axis=1, keepdims=True),
         popularity[rows],
         np.log(len(gallery) / k),  # in a small gallery neighbourhoods overlap by chance
+        np.log(k),
     )
     features = np.empty((*rows.shape, len(columns)), np.float32)
     for number, column in enumerate(columns):

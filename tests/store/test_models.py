@@ -12,7 +12,7 @@ from entourage.systems.context_refiner import ContextRefiner
 @pytest.fixture(scope="module")
 def refiner():
     rng = np.random.default_rng(0)
-    return ContextRefiner(3, 1, epochs=1).fit(rng.normal(size=(40, 6)), np.repeat(np.arange(8), 5))
+    return ContextRefiner(3, 1, recipe="paper", epochs=1).fit(rng.normal(size=(40, 6)), np.repeat(np.arange(8), 5))
 
 
 def test_a_folder_says_who_wrote_it(refiner, tmp_path):

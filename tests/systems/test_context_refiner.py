@@ -1,4 +1,4 @@
-"""The estimator as its users meet it, by either recipe: it repeats itself exactly, keeps ids apart, refuses nonsense."""
+"""The estimator as its users meet it, by either recipe: it repeats itself, keeps ids apart and refuses nonsense."""
 
 import json
 

@@ -56,7 +56,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
     >>> seen = y < 6
     >>> refiner = ContextRefiner().fit(X[seen], y[seen])  # learned from six digits, for the other four
     >>> refiner.transform(X[~seen]).shape
-    (712, 64)
+    (714, 64)
 
     Parameters
     n_neighbors: k, how many neighbours each item looks at. None: what the recipe chooses (paper: 8).
@@ -74,7 +74,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
     validation_share: share of the training classes held out to choose the stopping point.
 
     Learned by fit
-    network_: what refines; n_features_in_: d, or None for any; n_neighbors_, n_blocks_: k and T; n_parameters_: how
+    network_: what refines; n_features_in_: d; n_neighbors_, n_blocks_: k and T; n_parameters_: how
     many numbers were learned; history_: the paper's recipe's curve of MAP@R on the held-out classes and the epoch
     that was kept, None otherwise. `report()` tells how it went.
     """
@@ -169,11 +169,11 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
             raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_blocks_}, the number of steps")
         for e, _, _ in self._states(*self._prepare(X, context), n_steps, progress):
             last = e
-        return last
+        return last.copy() if not last.flags.writeable else last
 
     def transform_both(self, queries, gallery, *, progress=None) -> tuple[np.ndarray, np.ndarray]:
-        """Refined queries (N, d) and the refined gallery (M, d) to search them in; one without the other is worse than
-        neither."""
+        """Refined queries (N, d) and the refined gallery (M, d) to search them in; either is of less use without the
+        other."""
         return self.transform(queries, gallery, progress=progress), self.transform(gallery, progress=progress)
 
     def trajectory(self, X, context=None, *, progress=None) -> Trajectory:

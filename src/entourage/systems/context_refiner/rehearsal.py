@@ -8,8 +8,9 @@ normalise(c + a (e - c)), with a ≥ 1 such that its 8 nearest are of its class 
 training set (and at most 9 times in 10).
 
 In order: the base map (whitening by some shrinkage, then a head trained for some steps) with the universal scorer;
-the scorer, adapted to the edges of the rehearsals; how sharply to weigh and how much to keep of the item itself. Doing
-nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing nothing.
+the scorer, as it is or adapted to the edges of other rehearsals; how sharply to weigh and how much to keep of the item
+itself. Doing nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing
+nothing, and which do no harm where each class has only four items.
 
 N items, d dimensions.
 """
@@ -33,7 +34,7 @@ from entourage.systems.context_refiner.relational import (
     fit_scorer,
     step,
 )
-from entourage.systems.context_refiner.universal import universal_network
+from entourage.systems.context_refiner.universal import fit_universal, universal_network
 from entourage.values import Embeddings, label_codes
 
 __all__ = ["fit_relational"]
@@ -52,6 +53,8 @@ _SCORER_EPOCHS = 4
 _MOST_ITEMS = 8_000  # in all rehearsals together; more tell nothing new
 _MOST_QUERIES = 1_000  # of each rehearsal
 _MOST_EDGES = 400_000
+_THIN = 4  # items a class in a sparse gallery
+_THIN_SLACK = 0.01
 _SLACK = 0.002  # how far R@1 may fall below that of doing nothing: two queries in a thousand
 
 
@@ -94,8 +97,9 @@ def fit_relational(settings, items: Embeddings, *, progress=None) -> tuple[Relat
     universal = universal_network()
     codes = label_codes(items.labels)
     if len(usable_classes(codes)) < 2 * _FOLDS:
-        universal.n_neighbors.fill_(settings.n_neighbors or universal.n_neighbors)
-        return universal, _report(settings, codes, None)
+        network, report = fit_universal(settings, items, progress=progress)
+        report["warnings"].append("too few classes to rehearse with: the universal scorer is used as it is")
+        return network, report
     rehearsals = _rehearsals(items, codes, settings.seed, progress)
     network, chosen = _learn(settings, universal, rehearsals, progress)
     if chosen.base != NO_MAP:
@@ -169,23 +173,33 @@ def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], 
         _tell(progress, "choosing a base map", number + 1, len(mapped))
     base = best_of(bases, raw)
 
-    counts = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
-    weighings, total = [], len(counts) * 2 * len(SHARPNESS) * len(BLENDS)
-    for k in counts:
-        trials = [Trial(stage, k, settings.n_blocks_) for stage in mapped[base.settings]]
-        scorers_by_name = {"adapted": _cross_adapted(universal.scorer, trials, settings.seed)}
-        if k == int(universal.n_neighbors):  # made for this k, it may do as it is
-            scorers_by_name["universal"] = [universal.scorer] * len(trials)
-        for name, scorers in scorers_by_name.items():
+    stages = mapped[base.settings]
+    thin = [stage.take(_thinned(stage.labels, settings.seed)) for stage in stages]
+    alone = (int(universal.n_neighbors), "universal", 1.0, 1.0)  # the base map without refinement
+    unrefined, unrefined_thin = (_average(alone, map(_score, part)) for part in (stages, thin))
+    weighings, harmless = [unrefined], [unrefined]
+    neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
+    total = 2 * len(neighbors) * len(SHARPNESS) * len(BLENDS)
+    for k in neighbors:
+        trials = [Trial(stage, k, settings.n_blocks_) for stage in stages]
+        thin_trials = [Trial(stage, k, settings.n_blocks_) for stage in thin]
+        adapted = [_adapted(universal.scorer, trials[:f] + trials[f + 1 :], settings.seed) for f in range(len(trials))]
+        for name, scorers in (("universal", [universal.scorer] * len(trials)), ("adapted", adapted)):
             for sharpness in SHARPNESS:
-                refined = [trial.refined(scorer, sharpness) for trial, scorer in zip(trials, scorers, strict=True)]
-                weighings += [_average((k, name, sharpness, b), [_score(r(b)) for r in refined]) for b in BLENDS]
-                _tell(progress, "choosing how to weigh", min(len(weighings), total), total)
-    unrefined = _average("base map alone", map(_score, mapped[base.settings]))
-    best = best_of(weighings, max(raw, unrefined, key=lambda scored: scored.recall_at_1))
+                refined, refined_thin = (
+                    [trial.refined(scorer, sharpness) for trial, scorer in zip(part, scorers, strict=True)]
+                    for part in (trials, thin_trials)
+                )
+                for blend in BLENDS:
+                    weighings.append(_average((k, name, sharpness, blend), [_score(r(blend)) for r in refined]))
+                    sparse = _average("thin", [_score(r(blend)) for r in refined_thin])
+                    if sparse.map_at_r >= unrefined_thin.map_at_r - _THIN_SLACK:
+                        harmless.append(weighings[-1])
+                _tell(progress, "choosing how to weigh", len(weighings) - 1, total)
+    best = best_of(harmless, max(raw, unrefined, key=lambda scored: scored.recall_at_1))
     chosen = Chosen(base.settings, *best.settings, raw, best)
-    if best.map_at_r <= raw.map_at_r:
-        chosen = Chosen(NO_MAP, int(universal.n_neighbors), "universal", 1.0, 1.0, raw, raw)
+    if best.map_at_r <= raw.map_at_r or best.recall_at_1 < raw.recall_at_1 - _SLACK:
+        chosen = Chosen(NO_MAP, *alone, raw, raw)
     scorer = universal.scorer
     if chosen.scorer == "adapted":
         trials = [Trial(stage, chosen.n_neighbors, settings.n_blocks_) for stage in mapped[base.settings]]
@@ -194,9 +208,12 @@ def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], 
     return network, chosen
 
 
-def _cross_adapted(universal: RelationScorer, trials: list, seed: int) -> list[RelationScorer]:
-    """For each trial the universal scorer adapted to the edges of the other trials."""
-    return [_adapted(universal, trials[:fold] + trials[fold + 1 :], seed) for fold in range(len(trials))]
+def _thinned(labels: np.ndarray, seed: int) -> np.ndarray:
+    """Rows of at most a few items of each class, in order."""
+    order = np.random.default_rng(seed).permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    first = np.searchsorted(labels[order], labels[order])
+    return np.sort(order[np.arange(len(labels)) - first < _THIN])
 
 
 def best_of(candidates: list[Scored], nothing: Scored) -> Scored:
@@ -239,7 +256,7 @@ class Trial:
         self.stage, self.graph, self.n_steps = stage, build_graph(stage, n_neighbors), n_steps
 
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Relations (E, 21) and whether both ends are of one class (E,)."""
+        """Relations (E, 22) and whether both ends are of one class (E,)."""
         labels, rows = self.graph.items.labels, self.graph.found.rows
         return self.graph.relations.reshape(-1, self.graph.relations.shape[-1]), (
             labels[rows] == labels[:, None]
@@ -290,33 +307,29 @@ def _tell(progress, title: str, done: int, total: int) -> None:
 # ---- the report ----------------------------------------------------------------------------------------------------
 
 
-def _report(settings, codes: np.ndarray, chosen: Chosen | None) -> dict:
+def _report(settings, codes: np.ndarray, chosen: Chosen) -> dict:
     """What was learned from, what was chosen, and how it did in the rehearsals."""
-    warnings = []
-    if chosen is None:
-        warnings.append("too few classes to rehearse with: the universal scorer is used as it is")
-    elif chosen.blend == 1.0 and chosen.base == NO_MAP:
-        warnings.append("in the rehearsals nothing was better than the raw vectors: they are returned as they are")
     protocol = {
         "recipe": "relational",
         "items": len(codes),
         "classes": int(codes.max()) + 1,
         "classes_with_one_item": int((np.bincount(codes) == 1).sum()),
-        "neighbors": chosen.n_neighbors if chosen else settings.n_neighbors,
-        "steps": settings.n_blocks_,
         "context": "exact neighbours among distinct items, ties by id, never the item itself",
         "score": f"rehearsals on training classes in {_FOLDS} folds, each mapped by what the others teach",
-        "base_map": "none" if chosen is None or chosen.base == NO_MAP else _describe(chosen.base),
-        "scorer": "universal" if chosen is None else chosen.scorer,
-        "sharpness": None if chosen is None else chosen.sharpness,
-        "blend": None if chosen is None else chosen.blend,
-        "seed": int(settings.seed),
+        "base_map": "none" if chosen.base == NO_MAP else _describe(chosen.base),
+        "scorer": chosen.scorer,
+        "neighbors": chosen.n_neighbors,
+        "steps": settings.n_blocks_,
+        "sharpness": chosen.sharpness,
+        "blend": chosen.blend,
+        "seed": settings.seed,
     }
     rehearsed = {}
-    if chosen is not None:
-        for name, scored in (("raw", chosen.raw), ("refined", chosen.best)):
-            rehearsed |= {f"rehearsal_recall@1_{name}": scored.recall_at_1, f"rehearsal_map@r_{name}": scored.map_at_r}
-    return {"protocol": protocol, "metrics": rehearsed, "warnings": warnings}
+    for name, scored in (("raw", chosen.raw), ("refined", chosen.best)):
+        rehearsed |= {f"rehearsal_recall@1_{name}": scored.recall_at_1, f"rehearsal_map@r_{name}": scored.map_at_r}
+    idle = chosen.blend == 1.0 and chosen.base == NO_MAP
+    warning = "in the rehearsals nothing was better than the raw vectors: they are returned as they are"
+    return {"protocol": protocol, "metrics": rehearsed, "warnings": [warning] if idle else []}
 
 
 def _describe(base: tuple) -> str:

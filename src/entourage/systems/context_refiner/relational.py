@@ -38,7 +38,7 @@ _EDGES_AT_ONCE = 2**16
 
 
 class RelationScorer(nn.Module):
-    """Whether the two ends of an edge are of one class: features (..., 21) -> logits (...)."""
+    """Whether the two ends of an edge are of one class: features (..., 22) -> logits (...)."""
 
     def __init__(self):
         super().__init__()
@@ -54,7 +54,7 @@ class RelationScorer(nn.Module):
 
     @torch.no_grad()
     def probabilities(self, features: np.ndarray) -> np.ndarray:
-        """p (N, k) of features (N, k, 21)."""
+        """p (N, k) of features (N, k, 22)."""
         edges = torch.from_numpy(features.reshape(-1, features.shape[-1]))
         parts = [self(part).sigmoid() for part in edges.split(_EDGES_AT_ONCE)]
         return torch.cat(parts).numpy().reshape(features.shape[:-1])
@@ -70,7 +70,7 @@ def fit_scorer(
     learning_rate: float = 4e-3,
     progress=None,
 ) -> RelationScorer:
-    """Train in place on edges (E, 21) by the binary cross-entropy of "same class" (E,); returns the scorer."""
+    """Train in place on edges (E, 22) by the binary cross-entropy of "same class" (E,); returns the scorer."""
     features, same_class = torch.from_numpy(features), torch.from_numpy(same_class.astype(np.float32))
     draw = torch.Generator().manual_seed(int(seed))
     batch = 2048
@@ -100,7 +100,7 @@ class Graph:
     found: Neighbors
     """(G, k)."""
     relations: np.ndarray
-    """(G, k, 21)."""
+    """(G, k, 22)."""
     copies_from: float
     """The similarity from which on an item is a copy of another."""
 
@@ -170,7 +170,7 @@ class RelationalNetwork(nn.Module):
             return items.replace_vectors(F.normalize(torch.from_dlpack(items.vectors) @ self.base, dim=1).numpy())
 
     def weigh(self, relations: np.ndarray) -> np.ndarray:
-        """p^s (N, k) of relations (N, k, 21)."""
+        """p^s (N, k) of relations (N, k, 22)."""
         return self.scorer.probabilities(relations) ** float(self.sharpness)
 
     def refine(

@@ -11,7 +11,7 @@ from pathlib import Path
 from entourage.systems.context_refiner.relational import RelationalNetwork, build_graph
 from entourage.values import Embeddings
 
-__all__ = ["UNIVERSAL_FILE", "Forecast", "fit_universal", "forecast", "universal_network"]
+__all__ = ["Forecast", "UNIVERSAL_FILE", "fit_universal", "forecast", "universal_network"]  # noqa: RUF022
 
 UNIVERSAL_FILE = Path(__file__).with_name("universal.safetensors")
 # Over the views kept out of its training the scorer helped wherever it believed in more neighbours than this.

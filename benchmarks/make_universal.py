@@ -34,7 +34,7 @@ from entourage.values import Embeddings, label_codes
 
 RESULTS = Path(__file__).parent / "results" / "universal.json"
 SEED = 0
-N_NEIGHBORS, N_STEPS = 16, 5
+N_NEIGHBORS, N_STEPS = 12, 5
 LENGTHS = (8, 12, 16, 16, 24, 32, 32, 48)  # of neighbour lists; one for each view
 ENCODERS = {  # name: (classes, epochs, seed)
     "one epoch": (None, 1, 0),

@@ -41,7 +41,7 @@ __all__ = ["fit_relational"]
 
 SHRINKAGES = (1.0, 0.8, 0.5, 0.3)  # 1 is no whitening
 HEAD_STEPS = (0, 60, 150, 300)  # 0 is no head
-NEIGHBORS = (16, 32)
+NEIGHBORS = (12, 32)
 SHARPNESS = (2.0, 4.0, 8.0)
 BLENDS = (0.1, 0.2, 0.35)
 NO_MAP = (1.0, 0)

@@ -140,9 +140,9 @@ class RelationalNetwork(nn.Module):
         scorer: RelationScorer,
         base: Tensor | None = None,
         *,
-        n_neighbors: int = 16,
+        n_neighbors: int = 12,
         sharpness: float = 4.0,
-        blend: float = 0.25,
+        blend: float = 0.3,
     ):
         super().__init__()
         self.register_buffer("n_neighbors", torch.tensor(n_neighbors))

@@ -373,7 +373,6 @@ def taught_dense(short_rehearsals):
     return ContextRefiner().fit(*clusters(seed=0, n_classes=20, per_class=40, noise=0.8))
 
 
-@pytest.mark.xfail(strict=True, reason="rehearsals know the density of the training set alone")
 @pytest.mark.parametrize("seed", range(10, 13))
 def test_what_was_learned_from_large_classes_does_no_harm_where_classes_are_pairs(taught_dense, seed):
     vectors, labels = clusters(seed, n_classes=200, per_class=2, noise=0.8)

@@ -10,7 +10,7 @@ training set (and at most 9 times in 10).
 In order: the base map (whitening by some shrinkage, then a head trained for some steps) with the universal scorer;
 the scorer, as it is or adapted to the edges of other rehearsals; how sharply to weigh and how much to keep of the item
 itself. Doing nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing
-nothing, and which do no harm where each class has only four items.
+nothing, and which do no harm in sparse galleries, where every class has only 2, 5 or 12 items.
 
 N items, d dimensions.
 """
@@ -25,6 +25,7 @@ from torch.nn import functional as F
 from entourage import metrics
 from entourage.linear_maps import class_means, eigen, head_maps, inverse_roots, within_class_covariance
 from entourage.neighbors import search, search_blocks
+from entourage.relations import RELATIONS
 from entourage.sampling import check_usable_classes, usable_classes
 from entourage.systems.context_refiner.relational import (
     RelationalNetwork,
@@ -42,6 +43,7 @@ __all__ = ["fit_relational"]
 SHRINKAGES = (1.0, 0.8, 0.5, 0.3)  # 1 is no whitening
 HEAD_STEPS = (0, 60, 150, 300)  # 0 is no head
 NEIGHBORS = (12, 32)
+SPARSE = (2, 5, 12)  # items a class in sparse galleries
 SHARPNESS = (2.0, 4.0, 8.0)
 BLENDS = (0.1, 0.2, 0.35)
 NO_MAP = (1.0, 0)
@@ -53,8 +55,7 @@ _SCORER_EPOCHS = 4
 _MOST_ITEMS = 8_000  # in all rehearsals together; more tell nothing new
 _MOST_QUERIES = 1_000  # of each rehearsal
 _MOST_EDGES = 400_000
-_THIN = 4  # items a class in a sparse gallery
-_THIN_SLACK = 0.01
+_SPARSE_SLACK = 0.01
 _SLACK = 0.002  # how far R@1 may fall below that of doing nothing: two queries in a thousand
 
 
@@ -65,6 +66,9 @@ class Scored:
     settings: tuple
     recall_at_1: float
     map_at_r: float
+
+    def no_worse_than(self, other: "Scored") -> bool:
+        return self.map_at_r >= other.map_at_r - _SPARSE_SLACK
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,15 @@ class Chosen:
     blend: float
     raw: Scored
     best: Scored
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A gallery, and which of its items are asked about."""
+
+    items: Embeddings
+    asked: np.ndarray
+    """(N,) bool."""
 
 
 @dataclass(frozen=True)
@@ -174,26 +187,26 @@ def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], 
     base = best_of(bases, raw)
 
     stages = mapped[base.settings]
-    thin = [stage.take(_thinned(stage.labels, settings.seed)) for stage in stages]
+    sparse = [s for rehearsal in rehearsals for s in _sparse_stages(rehearsal, base.settings, settings.seed)]
     alone = (int(universal.n_neighbors), "universal", 1.0, 1.0)  # the base map without refinement
-    unrefined, unrefined_thin = (_average(alone, map(_score, part)) for part in (stages, thin))
+    unrefined, unrefined_sparse = (_average(alone, map(_score, part)) for part in (stages, sparse))
     weighings, harmless = [unrefined], [unrefined]
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
     total = 2 * len(neighbors) * len(SHARPNESS) * len(BLENDS)
     for k in neighbors:
         trials = [Trial(stage, k, settings.n_blocks_) for stage in stages]
-        thin_trials = [Trial(stage, k, settings.n_blocks_) for stage in thin]
-        adapted = [_adapted(universal.scorer, trials[:f] + trials[f + 1 :], settings.seed) for f in range(len(trials))]
-        for name, scorers in (("universal", [universal.scorer] * len(trials)), ("adapted", adapted)):
+        sparse_trials = [Trial(stage, k, settings.n_blocks_) for stage in sparse]
+        for name in ("universal", "adapted"):
+            scorers = [
+                universal.scorer if name == "universal" else _adapted(universal.scorer, *others, settings.seed)
+                for others in _all_but_one(trials, sparse_trials)
+            ]
             for sharpness in SHARPNESS:
-                refined, refined_thin = (
-                    [trial.refined(scorer, sharpness) for trial, scorer in zip(part, scorers, strict=True)]
-                    for part in (trials, thin_trials)
-                )
+                refined = _refined(trials, scorers, sharpness)
+                refined_sparse = _refined(sparse_trials, np.repeat(scorers, len(SPARSE)), sharpness)
                 for blend in BLENDS:
                     weighings.append(_average((k, name, sharpness, blend), [_score(r(blend)) for r in refined]))
-                    sparse = _average("thin", [_score(r(blend)) for r in refined_thin])
-                    if sparse.map_at_r >= unrefined_thin.map_at_r - _THIN_SLACK:
+                    if _average("sparse", [_score(r(blend)) for r in refined_sparse]).no_worse_than(unrefined_sparse):
                         harmless.append(weighings[-1])
                 _tell(progress, "choosing how to weigh", len(weighings) - 1, total)
     best = best_of(harmless, max(raw, unrefined, key=lambda scored: scored.recall_at_1))
@@ -202,18 +215,47 @@ def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], 
         chosen = Chosen(NO_MAP, *alone, raw, raw)
     scorer = universal.scorer
     if chosen.scorer == "adapted":
-        trials = [Trial(stage, chosen.n_neighbors, settings.n_blocks_) for stage in mapped[base.settings]]
-        scorer = _adapted(scorer, trials, settings.seed, progress)
+        trials = [Trial(stage, chosen.n_neighbors, settings.n_blocks_) for stage in (*stages, *sparse)]
+        scorer = _adapted(scorer, trials[: len(stages)], trials[len(stages) :], settings.seed, progress)
     network = RelationalNetwork(scorer, n_neighbors=chosen.n_neighbors, sharpness=chosen.sharpness, blend=chosen.blend)
     return network, chosen
 
 
-def _thinned(labels: np.ndarray, seed: int) -> np.ndarray:
-    """Rows of at most a few items of each class, in order."""
+def _all_but_one(trials: list, sparse_trials: list) -> list[tuple[list, list]]:
+    """For each rehearsal the trials of the others."""
+    n = len(SPARSE)
+    return [
+        (trials[:fold] + trials[fold + 1 :], sparse_trials[: fold * n] + sparse_trials[(fold + 1) * n :])
+        for fold in range(len(trials))
+    ]
+
+
+def _refined(trials: list, scorers, sharpness: float) -> list:
+    return [trial.refined(scorer, sharpness) for trial, scorer in zip(trials, scorers, strict=True)]
+
+
+def _sparse_stages(rehearsal: Rehearsal, base: tuple, seed: int) -> list[Stage]:
+    """The same classes among all others where every class has only a few items; nothing is asked about the others."""
+    stage, taught = rehearsal.stage, rehearsal.taught
+    labels = np.concatenate([stage.labels, taught.labels])
+    items = Embeddings(np.concatenate([stage.vectors, taught.vectors]), np.concatenate([stage.ids, taught.ids]), labels)
+    if base != NO_MAP:
+        taught_codes = label_codes(taught.labels)
+        items = _mapped(items, base_maps(taught.vectors, taught_codes, [base], seed)[base])
+    played = np.arange(len(items)) < len(stage)
+    parts = []
+    for size in SPARSE:
+        rows = _thinned(labels, size, seed)
+        parts.append(Stage(items.take(rows), played[rows]))
+    return parts
+
+
+def _thinned(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """Rows of at most that many items of each class, in order."""
     order = np.random.default_rng(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     first = np.searchsorted(labels[order], labels[order])
-    return np.sort(order[np.arange(len(labels)) - first < _THIN])
+    return np.sort(order[np.arange(len(labels)) - first < size])
 
 
 def best_of(candidates: list[Scored], nothing: Scored) -> Scored:
@@ -222,18 +264,21 @@ def best_of(candidates: list[Scored], nothing: Scored) -> Scored:
     return max(safe, key=lambda s: s.map_at_r) if safe else max(candidates, key=lambda s: s.recall_at_1)
 
 
-def _mapped_stages(rehearsals: list[Rehearsal], seed: int, progress) -> dict[tuple, list[Embeddings]]:
+def _mapped_stages(rehearsals: list[Rehearsal], seed: int, progress) -> dict[tuple, list[Stage]]:
     """The stage of every rehearsal under every candidate for the base map, learned from the taught classes."""
     candidates = [(shrinkage, steps) for shrinkage in SHRINKAGES for steps in HEAD_STEPS]
     mapped = {candidate: [] for candidate in candidates}
     for number, rehearsal in enumerate(rehearsals):
-        taught = rehearsal.taught
+        stage, taught = rehearsal.stage, rehearsal.taught
         for candidate, base in base_maps(taught.vectors, label_codes(taught.labels), candidates, seed).items():
-            vectors = F.normalize(torch.from_numpy(rehearsal.stage.vectors @ base), dim=1).numpy()
-            stage = rehearsal.stage if candidate == NO_MAP else rehearsal.stage.replace_vectors(vectors)
-            mapped[candidate].append(stage)
+            items = stage if candidate == NO_MAP else _mapped(stage, base)
+            mapped[candidate].append(Stage(items, np.ones(len(stage), bool)))
         _tell(progress, "learning base maps", number + 1, len(rehearsals))
     return mapped
+
+
+def _mapped(items: Embeddings, base: np.ndarray) -> Embeddings:
+    return items.replace_vectors(F.normalize(torch.from_numpy(items.vectors @ base), dim=1).numpy())
 
 
 def base_maps(vectors, codes, candidates, seed: int) -> dict[tuple, np.ndarray]:
@@ -252,15 +297,17 @@ def base_maps(vectors, codes, candidates, seed: int) -> dict[tuple, np.ndarray]:
 class Trial:
     """A stage with its graph, on which scorers and settings are tried."""
 
-    def __init__(self, stage: Embeddings, n_neighbors: int, n_steps: int):
-        self.stage, self.graph, self.n_steps = stage, build_graph(stage, n_neighbors), n_steps
+    def __init__(self, stage: Stage, n_neighbors: int, n_steps: int):
+        self.stage, self.graph, self.n_steps = stage, build_graph(stage.items, n_neighbors), n_steps
 
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Relations (E, 22) and whether both ends are of one class (E,)."""
-        labels, rows = self.graph.items.labels, self.graph.found.rows
-        return self.graph.relations.reshape(-1, self.graph.relations.shape[-1]), (
-            labels[rows] == labels[:, None]
-        ).ravel()
+        """Relations (E, 22) of the edges of items asked about, and whether both ends are of one class (E,)."""
+        graph = self.graph
+        asked = np.zeros(len(graph.items), bool)
+        asked[graph.stands_for[self.stage.asked]] = True
+        labels, rows = graph.items.labels, graph.found.rows[asked]
+        relations = graph.relations[asked]
+        return relations.reshape(-1, relations.shape[-1]), (labels[rows] == labels[asked][:, None]).ravel()
 
     def refined(self, scorer: RelationScorer, sharpness: float):
         """The refined stage as a function of the blend."""
@@ -268,27 +315,42 @@ class Trial:
         z = self.graph.items.vectors
         for _ in range(self.n_steps):
             z = step(z, z, self.graph.found.rows, weights)
-        z = z[self.graph.stands_for]
-        return lambda blend: self.stage.replace_vectors(blended(self.stage.vectors, z, blend))
+        x, z = self.stage.items, z[self.graph.stands_for]
+        return lambda blend: Stage(x.replace_vectors(blended(x.vectors, z, blend)), self.stage.asked)
 
 
-def _adapted(universal: RelationScorer, trials: list[Trial], seed: int, progress=None) -> RelationScorer:
-    """The universal scorer trained further on the edges of these stages."""
+def _adapted(universal: RelationScorer, dense: list[Trial], sparse: list[Trial], seed: int, progress=None):
+    """The universal scorer trained further on edges of these trials, a quarter of them from sparse galleries.
+
+    The size of the gallery is blurred: here the sparse ones are small and the dense ones large, elsewhere they are not.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = [_edges(dense, _MOST_EDGES, rng)]
+    drawn.append(_edges(sparse, len(drawn[0][0]) // 3, rng, fill=True))
+    relations, same_class = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    relations[:, RELATIONS.index("size of the gallery")] += rng.normal(size=len(relations)).astype(np.float32)
+    return fit_scorer(
+        copy.deepcopy(universal), relations, same_class, epochs=_SCORER_EPOCHS, seed=seed, progress=progress
+    )
+
+
+def _edges(trials: list[Trial], most: int, rng, *, fill: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """At most so many edges of the trials; with `fill` as many, drawn again and again."""
     relations, same_class = (np.concatenate(parts) for parts in zip(*(t.edges() for t in trials), strict=True))
-    if len(relations) > _MOST_EDGES:
-        kept = np.random.default_rng(seed).choice(len(relations), _MOST_EDGES, replace=False)
-        relations, same_class = relations[kept], same_class[kept]
-    scorer = copy.deepcopy(universal)
-    return fit_scorer(scorer, relations, same_class, epochs=_SCORER_EPOCHS, seed=seed, progress=progress)
+    if fill or len(relations) > most:
+        drawn = rng.choice(len(relations), most, replace=len(relations) < most)
+        relations, same_class = relations[drawn], same_class[drawn]
+    return relations, same_class
 
 
-def _score(stage: Embeddings) -> tuple[float, float]:
-    """R@1 and MAP@R of the items among themselves; of an even choice of them as queries where there are many."""
-    codes = label_codes(stage.labels)
-    rows = np.unique(np.linspace(0, len(stage) - 1, min(_MOST_QUERIES, len(stage))).astype(int))
+def _score(stage: Stage) -> tuple[float, float]:
+    """R@1 and MAP@R of the items asked about, among all; of an even choice of them where there are many."""
+    items, codes = stage.items, label_codes(stage.items.labels)
+    rows = np.flatnonzero(stage.asked)
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(_MOST_QUERIES, len(rows))).astype(int))]
     matches = np.bincount(codes)[codes[rows]] - 1
     first, precision = [], []
-    for block, found in search_blocks(stage.take(rows), stage, k=int(min(max(matches.max(), 1), len(stage) - 1))):
+    for block, found in search_blocks(items.take(rows), items, k=int(min(max(matches.max(), 1), len(items) - 1))):
         hits = codes[found.rows] == codes[rows[block], None]
         first.append(metrics.recall_at(hits, 1))
         precision.append(metrics.average_precision_at_r(hits, matches[block]))

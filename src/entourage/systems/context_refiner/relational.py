@@ -141,8 +141,8 @@ class RelationalNetwork(nn.Module):
         base: Tensor | None = None,
         *,
         n_neighbors: int = 12,
-        sharpness: float = 4.0,
-        blend: float = 0.3,
+        sharpness: float = 3.5,
+        blend: float = 0.35,
     ):
         super().__init__()
         self.register_buffer("n_neighbors", torch.tensor(n_neighbors))

@@ -86,6 +86,7 @@ def by_definition(found: Neighbors, gallery: Neighbors, own) -> np.ndarray:
                 "mutual share of the item": sum(e["reverse"] < k for e in counted[i]) / k,
                 "popularity of the neighbour": math.log(1 + listed / k),
                 "size of the gallery": math.log(m / k),
+                "length of the lists": math.log(k),
             }
             assert list(told) == list(RELATIONS)
             features[i, rank] = list(told.values())
@@ -164,7 +165,7 @@ def test_features_do_not_depend_on_how_wide_the_encoders_cone_is():
 
 
 def test_names_are_unique_and_the_input_is_left_alone():
-    assert len(set(RELATIONS)) == len(RELATIONS) == 21
+    assert len(set(RELATIONS)) == len(RELATIONS) == 22
     found = search(Embeddings.from_vectors(vectors(9, 20)), k=4)
     before = found.rows.copy(), found.similarities.copy()
     first, second = relation_features(found), relation_features(found)

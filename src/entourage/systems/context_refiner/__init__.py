@@ -152,7 +152,8 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         """How many numbers were learned: the scorer's, the base map's or the blocks'."""
         self._check_fitted()
         base = getattr(self.network_, "base", None)
-        return sum(p.numel() for p in self.network_.parameters()) + (0 if base is None else base.numel())
+        learned = (p.numel() for name, p in self.network_.named_parameters() if not name.startswith("cautious."))
+        return sum(learned) + (0 if base is None else base.numel())
 
     # ---- refining ------------------------------------------------------------------------------------------
 

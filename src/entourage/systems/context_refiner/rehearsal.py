@@ -32,6 +32,7 @@ from entourage.systems.context_refiner.relational import (
     RelationScorer,
     blended,
     build_graph,
+    estimated_purity,
     fit_scorer,
     step,
 )
@@ -213,11 +214,16 @@ def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], 
     chosen = Chosen(base.settings, *best.settings, raw, best)
     if best.map_at_r <= raw.map_at_r or best.recall_at_1 < raw.recall_at_1 - _SLACK:
         chosen = Chosen(NO_MAP, *alone, raw, raw)
-    scorer = universal.scorer
+    scorer, caution = universal.scorer, {}
     if chosen.scorer == "adapted":
         trials = [Trial(stage, chosen.n_neighbors, settings.n_blocks_) for stage in (*stages, *sparse)]
         scorer = _adapted(scorer, trials[: len(stages)], trials[len(stages) :], settings.seed, progress)
-    network = RelationalNetwork(scorer, n_neighbors=chosen.n_neighbors, sharpness=chosen.sharpness, blend=chosen.blend)
+        k = int(universal.n_neighbors)
+        purity = [estimated_purity(universal.scorer, build_graph(stage.items, k), k) for stage in stages]
+        caution = {"cautious": universal, "usual_purity": float(np.mean(purity))}
+    network = RelationalNetwork(
+        scorer, n_neighbors=chosen.n_neighbors, sharpness=chosen.sharpness, blend=chosen.blend, **caution
+    )
     return network, chosen
 
 
@@ -381,10 +387,10 @@ def _report(settings, codes: np.ndarray, chosen: Chosen) -> dict:
         "base_map": "none" if chosen.base == NO_MAP else _describe(chosen.base),
         "scorer": chosen.scorer,
         "neighbors": chosen.n_neighbors,
-        "steps": settings.n_blocks_,
+        "steps": int(settings.n_blocks_),
         "sharpness": chosen.sharpness,
         "blend": chosen.blend,
-        "seed": settings.seed,
+        "seed": int(settings.seed),
     }
     rehearsed = {}
     for name, scored in (("raw", chosen.raw), ("refined", chosen.best)):

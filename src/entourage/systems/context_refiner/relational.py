@@ -31,10 +31,21 @@ from entourage.relations import RELATIONS, relation_features
 from entourage.training import seeded
 from entourage.values import Embeddings, Neighbors
 
-__all__ = ["Graph", "RelationScorer", "RelationalNetwork", "blended", "build_graph", "fit_scorer", "step"]
+__all__ = [
+    "Graph",
+    "RelationScorer",
+    "RelationalNetwork",
+    "blended",
+    "build_graph",
+    "estimated_purity",
+    "fit_scorer",
+    "step",
+]
 
 _HIDDEN = 32
 _EDGES_AT_ONCE = 2**16
+_NEAREST = 8
+_MUCH_SPARSER = 0.7
 
 
 class RelationScorer(nn.Module):
@@ -131,9 +142,23 @@ def blended(x: np.ndarray, z: np.ndarray, blend: float) -> np.ndarray:
     return x if blend == 1 else _unit(np.float32(blend) * x + np.float32(1 - blend) * z)
 
 
+def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> float:
+    """Which share of the 8 nearest the scorer takes for an item's class, looking at lists of that many neighbours."""
+    k = min(n_neighbors, graph.found.k)
+    if not k:
+        return 0.0
+    shorter = Neighbors(graph.found.rows[:, :k], graph.found.similarities[:, :k])
+    relations = graph.relations if k == graph.found.k else relation_features(shorter)
+    return float(scorer.probabilities(np.ascontiguousarray(relations[:, :_NEAREST])).mean())
+
+
 class RelationalNetwork(nn.Module):
     """A base map (d, d), or none; a scorer; how many to look at (k), how sharply to weigh them (s) and how much of
-    itself an item keeps (b)."""
+    itself an item keeps (b).
+
+    What was adapted to one density of items can do harm in a much sparser gallery. Where `cautious`, a network that was
+    not adapted, finds a gallery far less pure than usual_purity, it takes over.
+    """
 
     def __init__(
         self,
@@ -143,6 +168,8 @@ class RelationalNetwork(nn.Module):
         n_neighbors: int = 12,
         sharpness: float = 3.5,
         blend: float = 0.35,
+        cautious: "RelationalNetwork | None" = None,
+        usual_purity: float = 0.0,
     ):
         super().__init__()
         self.register_buffer("n_neighbors", torch.tensor(n_neighbors))
@@ -150,17 +177,23 @@ class RelationalNetwork(nn.Module):
         self.register_buffer("base", base)
         self.register_buffer("sharpness", torch.tensor(float(sharpness)))
         self.register_buffer("blend", torch.tensor(float(blend)))
+        self.cautious = cautious
+        self.register_buffer("usual_purity", torch.tensor(float(usual_purity)))
 
     @classmethod
     def from_weights(cls, weights: dict[str, Tensor]) -> "RelationalNetwork":
+        inner = {name.removeprefix("cautious."): w for name, w in weights.items() if name.startswith("cautious.")}
         base = torch.empty_like(weights["base"]) if "base" in weights else None
-        network = cls(seeded(0, RelationScorer), base)  # leaves the global random state alone
+        network = cls(seeded(0, RelationScorer), base, cautious=cls.from_weights(inner) if inner else None)
         network.load_state_dict(weights)
         return network.eval()
 
-    @property
-    def does_nothing(self) -> bool:
-        return self.base is None and float(self.blend) == 1.0
+    def _suited_to(self, graph: Graph) -> "RelationalNetwork":
+        """This network, or the cautious one where the gallery is far sparser than what this one was adapted to."""
+        if self.cautious is None:
+            return self
+        said = estimated_purity(self.cautious.scorer, graph, int(self.cautious.n_neighbors))
+        return self.cautious if said < _MUCH_SPARSER * float(self.usual_purity) else self
 
     def mapped(self, items: Embeddings) -> Embeddings:
         """normalise(e M)."""
@@ -182,19 +215,23 @@ class RelationalNetwork(nn.Module):
         """
         one_set = gallery is items
         x = self.mapped(items)
-        graph = build_graph(x if one_set else self.mapped(gallery), n_neighbors, progress)
-        weights = self.weigh(graph.relations)
+        mapped = x if one_set else self.mapped(gallery)
+        graph = build_graph(mapped, n_neighbors, progress)
+        suited = self._suited_to(graph)
+        if suited is not self:
+            graph = build_graph(mapped, int(suited.n_neighbors), progress)
+        weights = suited.weigh(graph.relations)
         if one_set:
             look = _Look.from_within(graph, weights)
         else:
-            look = _Look.from_outside(graph, weights, x, own_gallery_rows(items, gallery), self.weigh)
+            look = _Look.from_outside(graph, weights, x, own_gallery_rows(items, gallery), suited.weigh)
         rows = np.unique(graph.stands_for, return_index=True)[1][look.rows]
         yield x.vectors, None, rows
         shares = look.weights / np.maximum(look.weights.sum(axis=1, keepdims=True), 1e-30)
         z, context = look.start, graph.items.vectors
         for t in range(1, n_steps + 1):
             z, context = look.step(z, context), step(context, context, graph.found.rows, weights)
-            yield blended(x.vectors, look.per_item(z, context), float(self.blend)), shares, rows
+            yield blended(x.vectors, look.per_item(z, context), float(suited.blend)), shares, rows
             if progress:
                 progress("refining", t, n_steps)
 

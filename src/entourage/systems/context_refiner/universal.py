@@ -8,7 +8,7 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-from entourage.systems.context_refiner.relational import RelationalNetwork, build_graph
+from entourage.systems.context_refiner.relational import RelationalNetwork, build_graph, estimated_purity
 from entourage.values import Embeddings
 
 __all__ = ["Forecast", "UNIVERSAL_FILE", "fit_universal", "forecast", "universal_network"]  # noqa: RUF022
@@ -17,7 +17,6 @@ UNIVERSAL_FILE = Path(__file__).with_name("universal.safetensors")
 # Over the views kept out of its training the scorer helped wherever it believed in more neighbours than this.
 LEAST_PURITY = 0.3
 LEAST_ITEMS = 20
-_NEAREST = 8
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,7 @@ def forecast(items: Embeddings, *, progress=None) -> Forecast:
     """Whether the universal scorer would help these items, judged without labels."""
     network = universal_network()
     graph = build_graph(items, int(network.n_neighbors), progress)
-    said = network.scorer.probabilities(graph.relations[:, :_NEAREST]) if graph.found.k else None
-    return Forecast(0.0 if said is None else float(said.mean()), len(graph.items))
+    return Forecast(estimated_purity(network.scorer, graph, int(network.n_neighbors)), len(graph.items))
 
 
 def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[RelationalNetwork, dict]:
@@ -74,11 +72,13 @@ def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[Relati
         network.blend.fill_(1.0)
     protocol = {
         "recipe": "relational",
-        "labels": "none: the universal scorer",
+        "labels": "none: the universal scorer" if items.labels is None else "too few classes: the universal scorer",
         "items": len(items),
         "neighbors": int(network.n_neighbors),
-        "steps": settings.n_blocks_,
+        "steps": int(settings.n_blocks_),
         "context": "exact neighbours among distinct items, ties by id, never the item itself",
+        "base_map": "none",
+        "scorer": "universal",
         "sharpness": float(network.sharpness),
         "blend": float(network.blend),
     }

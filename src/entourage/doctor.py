@@ -13,16 +13,17 @@ import numpy as np
 from entourage.evaluation import evaluate_ranking
 from entourage.neighbors import search_blocks
 from entourage.systems.context_refiner.relational import Graph, build_graph
-from entourage.systems.context_refiner.universal import LEAST_ITEMS, LEAST_PURITY, Forecast, universal_network
+from entourage.systems.context_refiner.universal import LEAST_ITEMS, Forecast, universal_network
 from entourage.values import Embeddings, label_codes
 
 __all__ = ["Diagnosis", "Finding", "examine", "judge"]
 
 PURITY_OF = 8
 HUBNESS_AT = 10
-LEAST_K, MOST_K = 4, 32
+LEAST_K, MOST_K = 4, 24
+LEAST_POSSIBLE = 0.3
 # The rules of the verdict; docs/doctor.md has the measurements behind them.
-PURE = 0.98
+PURE = 0.95
 LITTLE_ROOM = 0.03
 LEAST_ABOVE_CHANCE, CLEARLY_ABOVE_CHANCE = 0.15, 0.4
 FEW_DIMENSIONS = 24
@@ -149,7 +150,7 @@ def _judge_by_labels(values: dict) -> str:
     compare = "entourage compare, which fits half of the classes and tries the others"
     if doubt:
         return _line("may help", f"{share}, but only labels can teach which", compare)
-    if values["possible_purity"] < LEAST_PURITY:
+    if values["possible_purity"] < LEAST_POSSIBLE:
         return _line("may help", f"{share}, but there are few of them", f"collect more per class, or {compare}")
     if values["above_chance"] < CLEARLY_ABOVE_CHANCE:
         return _line("may help", f"only {share}", compare)

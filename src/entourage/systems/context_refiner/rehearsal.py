@@ -131,7 +131,7 @@ def _rehearsals(items: Embeddings, codes: np.ndarray, seed: int, progress) -> li
     classes = classes[: max(2 * _FOLDS, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
     known = np.flatnonzero(np.isin(codes, classes))
     if len(known) > 2 * _MOST_ITEMS:  # a few huge classes
-        known = np.sort(rng.choice(known, _MOST_ITEMS, replace=False))
+        known = known[_thinned(codes[known], max(2, _MOST_ITEMS // len(classes)), seed)]
     items = Embeddings(items.vectors[known], items.ids[known], codes[known])
     target = min(_purity(items), _HARDEST)
     rehearsals = []
@@ -189,7 +189,7 @@ def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], 
 
     stages = mapped[base.settings]
     sparse = [s for rehearsal in rehearsals for s in _sparse_stages(rehearsal, base.settings, settings.seed)]
-    alone = (int(universal.n_neighbors), "universal", 1.0, 1.0)  # the base map without refinement
+    alone = (int(k), "universal", 1.0, 1.0)  # the base map without refinement
     unrefined, unrefined_sparse = (_average(alone, map(_score, part)) for part in (stages, sparse))
     weighings, harmless = [unrefined], [unrefined]
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)

@@ -125,6 +125,8 @@ def build_graph(gallery: Embeddings, n_neighbors: int, progress=None) -> Graph:
         k = min(n_neighbors, max(len(gallery) // 4, 1))
         rows, stands_for, found = search_distinct(gallery, k, progress=progress)
     items = gallery if len(rows) == len(gallery) else gallery.take(rows)
+    quarter = max(len(items) // 4, 1)
+    found = Neighbors(found.rows[:, :quarter], found.similarities[:, :quarter])
     relations = relation_features(found) if found.k else np.empty((*found.rows.shape, len(RELATIONS)), np.float32)
     return Graph(items, stands_for, found, relations, copy_similarity(gallery))
 
@@ -259,14 +261,16 @@ class _Look:
 
     @classmethod
     def from_outside(cls, graph: Graph, weights: np.ndarray, x: Embeddings, own_rows: np.ndarray, weigh) -> "_Look":
-        unnamed = Embeddings(x.vectors)  # who is who has been settled by own_rows
-        nearest = search(unnamed, graph.items, k=1)
+        nearest = search(Embeddings(x.vectors), graph.items, k=1)
         place = np.where(nearest.similarities[:, 0] >= graph.copies_from, nearest.rows[:, 0], -1)
-        place = np.where(own_rows >= 0, graph.stands_for[own_rows], place)
+        # The same id with another vector is another view of the item: it looks from outside, but not at itself.
+        own = graph.stands_for[own_rows]
+        alike = np.einsum("nd,nd->n", x.vectors, graph.items.vectors[own]) >= graph.copies_from
+        place = np.where((own_rows >= 0) & alike, own, place)
         outside = place < 0
         rows, weights = graph.found.rows[place], weights[place]
         if outside.any() and graph.found.k:
-            found = search(unnamed.take(outside), graph.items, graph.found.k)
+            found = search(x.take(outside), graph.items, graph.found.k)
             rows[outside] = found.rows
             weights[outside] = weigh(relation_features(found, graph.found, np.full(len(found), -1)))
         return cls(place, rows, weights, x.vectors[outside])

@@ -1,8 +1,8 @@
 """The main job, end to end, on built-in data: pictures -> encoder -> embeddings -> refiner -> better embeddings.
 
 The encoder and the refiner's base map learn from the training scripts only; every score is of test scripts neither has
-seen. The universal scorer that the refiner starts from was made with glyphs of the test scripts among other sources (other
-drawings, other encoders): the demo shows how things work, the benchmarks how well.
+seen. The universal scorer that the refiner starts from was made with glyphs of the test scripts among other sources
+(other drawings, other encoders): the demo shows how things work, the benchmarks how well.
 """
 
 import json

@@ -107,7 +107,7 @@ def _write_bad_files(folder: Path) -> None:
 # ---- one sentence for each thing that can be wrong ---------------------------------------------------------
 
 REFINE = "--model model --out out.npy"
-ONE_SIDED = "warning: search the refined queries in the refined gallery only: refine it too, or add --context-out\n"
+ONE_SIDED = "warning: search the refined queries in the refined gallery only: add --context-out to refine it\n"
 BAD = {
     # vectors
     "NaN": (f"refine nan.npy {REFINE}", "nan.npy: row 3 of the vectors contains NaN"),
@@ -359,7 +359,7 @@ def test_refine_writes_the_gallery_that_belongs_to_the_queries(clusters, tmp_pat
 def test_refine_without_a_model_says_when_it_does_nothing(inside, tmp_path):
     outcome = run(f"refine few.npy --out {tmp_path}/o.npy --json")
     warning = "5 distinct vectors have too few neighbours to learn from; 20 are needed"
-    assert outcome.stderr == f"warning: the vectors are returned as they are: {warning}\n"
+    assert outcome.stderr == f"warning: the vectors are only scaled to length 1: {warning}\n"
     assert json.loads(outcome.stdout)["metrics"]["mean_cosine_to_input"] == pytest.approx(1)
     raw = np.load("few.npy")
     np.testing.assert_allclose(np.load(tmp_path / "o.npy"), raw / np.linalg.norm(raw, axis=1)[:, None], atol=1e-6)

@@ -180,7 +180,6 @@ def refine(
     with terminal_progress() as progress:
         if model is None:
             refiner = ContextRefiner().fit(items if gallery is None else gallery, progress=progress)
-            _warn(refiner.report()["warnings"])
         else:
             refiner = ContextRefiner.load(model)
         refined = refiner.transform(items, gallery, steps=steps, progress=progress)
@@ -188,8 +187,10 @@ def refine(
         if context_out is not None:
             among = items if gallery is None else gallery
             write_like(context, context_out, refiner.transform(among, steps=steps, progress=progress))
+    warnings = refiner.report()["warnings"] if model is None else []
     if gallery is not None and context_out is None:
-        _warn(["search the refined queries in the refined gallery only: refine it too, or add --context-out"])
+        warnings = [*warnings, "search the refined queries in the refined gallery only: add --context-out to refine it"]
+    _warn(warnings)
     protocol = {
         "items": len(items),
         "model": "universal, no labels" if model is None else str(model),
@@ -201,8 +202,11 @@ def refine(
     metrics = dict(refiner.report()["metrics"]) if model is None else {}
     if refined.shape[1] == items.dim:
         metrics["mean_cosine_to_input"] = float((refined * items.vectors).sum(axis=1).mean())
-    document = {"protocol": protocol, "metrics": metrics, "out": str(out)}
-    _report(document, as_json, _facts({**protocol, **metrics}), f"Written to {out}")
+    document = {"protocol": protocol, "metrics": metrics, "warnings": warnings, "out": str(out)}
+    written = f"Written to {out}"
+    if context_out is not None:
+        document["context_out"], written = str(context_out), f"{written} and {context_out}"
+    _report(document, as_json, _facts({**protocol, **metrics}), written)
 
 
 @app.command()

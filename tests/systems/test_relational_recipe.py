@@ -411,7 +411,7 @@ def test_noise_is_returned_as_it_is_with_a_warning(n, dim):
     refiner = ContextRefiner().fit(noise)
     np.testing.assert_array_equal(refiner.transform(noise), unit(noise))
     (warning,) = refiner.report()["warnings"]
-    assert warning.startswith("the vectors are returned as they are: only ")
+    assert warning.startswith("the vectors are only scaled to length 1: only ")
     assert refiner.report()["protocol"]["blend"] == 1
 
 

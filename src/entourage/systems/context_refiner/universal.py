@@ -82,5 +82,5 @@ def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[Relati
         "sharpness": float(network.sharpness),
         "blend": float(network.blend),
     }
-    warnings = [f"the vectors are returned as they are: {expected.doubt}"] if expected.doubt else []
+    warnings = [f"the vectors are only scaled to length 1: {expected.doubt}"] if expected.doubt else []
     return network, {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}

@@ -168,8 +168,8 @@ class RelationalNetwork(nn.Module):
         base: Tensor | None = None,
         *,
         n_neighbors: int = 12,
-        sharpness: float = 3.5,
-        blend: float = 0.35,
+        sharpness: float = 4.0,
+        blend: float = 0.3,
         cautious: "RelationalNetwork | None" = None,
         usual_purity: float = 0.0,
     ):

@@ -1,6 +1,8 @@
 import pytest
 import torch
 
+pytest.register_assert_rewrite("tests.cli.shop")  # an assertion that fails there shows its values, as in a test
+
 
 @pytest.fixture(scope="module")
 def one_thread():
@@ -14,7 +16,7 @@ def one_thread():
 @pytest.fixture(scope="module")
 def short_rehearsals():
     """Few candidates to choose from: every stage of learning with labels is walked through, in a second."""
-    from entourage.systems.context_refiner import rehearsal
+    from entourage.systems.context_refiner import learning
 
     few = {
         "SHRINKAGES": (1.0, 0.5),
@@ -26,5 +28,5 @@ def short_rehearsals():
     }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in few.items():
-            patch.setattr(rehearsal, name, value)
+            patch.setattr(learning, name, value)
         yield

@@ -19,6 +19,7 @@ __all__ = [
     "class_means",
     "eigen",
     "head_maps",
+    "head_maps_by_epoch",
     "inverse_roots",
     "within_class_covariance",
     "within_class_whitening_map",
@@ -85,7 +86,7 @@ def head_maps(vectors, codes, steps: Iterable[int], *, learning_rate: float = 3e
     head = torch.eye(x.shape[1], requires_grad=True)
     optimizer = torch.optim.Adam([head], learning_rate, fused=True)
     maps = {0: np.eye(x.shape[1], dtype=np.float32)}
-    epochs = (class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch) for epoch in count())
+    epochs = (_batches(codes, seed, epoch) for epoch in count(1))  # counted as in training.py, where 0 is the start
     for done, batch in enumerate(islice(chain.from_iterable(epochs), wanted[-1]), start=1):
         loss = multi_similarity(F.normalize(x[batch] @ head, dim=1), labels[batch])
         optimizer.zero_grad(set_to_none=True)
@@ -94,3 +95,16 @@ def head_maps(vectors, codes, steps: Iterable[int], *, learning_rate: float = 3e
         if done in wanted:
             maps[done] = head.detach().numpy().copy()
     return {done: maps[done] for done in wanted}
+
+
+def head_maps_by_epoch(vectors, codes, epochs: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0) -> dict:
+    """`head_maps` counted in passes over the items: {epochs: M}."""
+    batches = len(_batches(codes, seed, 1))
+    steps = {batches * epoch: epoch for epoch in epochs}
+    return {
+        steps[n]: head for n, head in head_maps(vectors, codes, steps, learning_rate=learning_rate, seed=seed).items()
+    }
+
+
+def _batches(codes, seed: int, epoch: int) -> np.ndarray:
+    return class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch)

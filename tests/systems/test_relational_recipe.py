@@ -4,25 +4,18 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from entourage.errors import InputError
-from entourage.evaluation import evaluate
 from entourage.neighbors import search
 from entourage.relations import relation_features
-from entourage.systems.context_refiner import ContextRefiner, rehearsal
-from entourage.systems.context_refiner.rehearsal import Scored, best_of
+from entourage.systems.context_refiner import ContextRefiner
 from entourage.systems.context_refiner.relational import RelationalNetwork
-from entourage.systems.context_refiner.universal import LEAST_ITEMS, forecast, universal_network
+from entourage.systems.context_refiner.universal import universal_network
 from entourage.values import Embeddings
 
+from .samples import clusters, scores, unit
+
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def clusters(seed: int, n_classes=30, per_class=12, noise=1.2, dim=32) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    labels = np.repeat(np.arange(n_classes), per_class)
-    return rng.normal(size=(n_classes, dim))[labels] + noise * rng.normal(size=(len(labels), dim)), labels
 
 
 def disturbed_clusters(seed: int, n_classes=20) -> tuple[np.ndarray, np.ndarray]:
@@ -30,16 +23,6 @@ def disturbed_clusters(seed: int, n_classes=20) -> tuple[np.ndarray, np.ndarray]
     vectors, labels = clusters(seed, n_classes, noise=0.6)
     vectors[:, :8] = 2 * np.random.default_rng(seed + 1000).normal(size=(len(labels), 8))
     return vectors, labels
-
-
-def unit(vectors) -> np.ndarray:
-    return Embeddings.from_vectors(vectors).vectors
-
-
-def scores(vectors, labels, gallery=None, gallery_labels=None) -> tuple[float, float]:
-    """R@1 and MAP@R."""
-    metrics = evaluate(vectors, labels, gallery=gallery, gallery_labels=gallery_labels, nmi=False).metrics
-    return metrics["recall@1"], metrics["map@r"]
 
 
 def cosines(left, right) -> np.ndarray:
@@ -55,11 +38,6 @@ def taught():
 @pytest.fixture(scope="module")
 def short_rehearsals(taught, short_rehearsals):
     """As elsewhere, but only once `taught` has had the long ones."""
-
-
-@pytest.fixture(scope="module")
-def untaught():
-    return ContextRefiner().fit(clusters(seed=1)[0])
 
 
 @pytest.fixture(scope="module", params=["taught", "untaught"])
@@ -233,139 +211,6 @@ def test_copies_attend_to_others_and_not_to_each_other(untaught):
     assert all(len(set((row // 3).tolist())) == len(row) for row in attention.neighbor_ids)
 
 
-# ---- the choice --------------------------------------------------------------------------------------------------
-
-
-def test_the_best_map_at_r_wins_among_those_that_keep_the_first_hit():
-    nothing = Scored("nothing", 0.80, 0.50)
-    bold, safe, timid = Scored("bold", 0.70, 0.90), Scored("safe", 0.80, 0.70), Scored("timid", 0.95, 0.60)
-    assert best_of([bold, safe, timid], nothing) is safe
-    assert best_of([bold, timid], nothing) is timid
-    nearly = Scored("nearly", 0.7985, 0.80)  # two queries in a thousand may go
-    assert best_of([bold, safe, timid, nearly], nothing) is nearly
-    not_quite = Scored("not quite", 0.7975, 0.80)
-    assert best_of([bold, safe, timid, not_quite], nothing) is safe
-    worse = Scored("worse", 0.60, 0.95)
-    assert best_of([worse, bold], nothing) is bold, "where all fall, the one that falls least"
-
-
-def test_where_everything_is_worse_nothing_is_done(monkeypatch, short_rehearsals):
-    raw = []
-
-    def score(stage):
-        if len(raw) < 3:  # the raw stages are scored first
-            raw.append(stage)
-        return (0.8, 0.5) if any(stage is other for other in raw) else (0.7, 0.4)
-
-    monkeypatch.setattr(rehearsal, "_score", score)
-    vectors, labels = clusters(seed=0, n_classes=12)
-    refiner = ContextRefiner().fit(vectors, labels)
-    assert refiner.network_.base is None and float(refiner.network_.blend) == 1
-    np.testing.assert_array_equal(refiner.transform(vectors), unit(vectors))
-    assert refiner.report()["warnings"] == [
-        "in the rehearsals nothing was better than the raw vectors: they are returned as they are"
-    ]
-    assert refiner.report()["protocol"]["base_map"] == "none"
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_labels_that_mean_nothing_do_no_harm(short_rehearsals, seed):
-    rng = np.random.default_rng(seed)
-    labels = np.repeat(np.arange(15), 12)
-    refiner = ContextRefiner(seed=seed).fit(rng.normal(size=(180, 32)), labels)
-    noise = rng.normal(size=(180, 32))
-    raw, refined = scores(noise, labels)[1], scores(refiner.transform(noise), labels)[1]
-    assert refiner.report()["warnings"] or refined > raw - 0.01
-    vectors, known = clusters(seed=seed + 10)
-    assert scores(refiner.transform(vectors), known)[1] > scores(vectors, known)[1] - 0.01
-
-
-# ---- rehearsals --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("purity", [0.9, 0.7, 0.5])
-@pytest.mark.parametrize("noise", [0.5, 0.9])
-def test_a_stage_is_made_as_hard_as_asked(purity, noise):
-    vectors, labels = clusters(seed=4, n_classes=10, noise=noise)
-    items = Embeddings.from_vectors(vectors, labels=labels)
-    before = rehearsal._purity(items)
-    harder = rehearsal._as_hard_as(items, purity)
-    assert before > purity
-    assert rehearsal._purity(harder) == pytest.approx(purity, abs=0.05)
-    np.testing.assert_array_equal(harder.labels, labels)
-    np.testing.assert_array_equal(harder.ids, items.ids)
-
-
-def test_a_stage_is_never_made_purer():
-    vectors, labels = clusters(seed=5, n_classes=10)
-    items = Embeddings.from_vectors(vectors, labels=labels)
-    before = rehearsal._purity(items)
-    assert rehearsal._as_hard_as(items, before) is items
-    assert rehearsal._as_hard_as(items, 1.0) is items
-    for asked in (before - 0.01, before / 2, 0.0):  # the last cannot be reached
-        assert rehearsal._purity(rehearsal._as_hard_as(items, asked)) <= before
-
-
-def test_purity_is_out_of_what_is_possible():
-    items = Embeddings.from_vectors(
-        np.repeat(np.eye(6), [2, 3, 4, 5, 6, 12], axis=0), labels=np.repeat(np.arange(6), [2, 3, 4, 5, 6, 12])
-    )
-    assert rehearsal._purity(items) == 1
-
-
-def test_what_is_played_is_never_taught(monkeypatch, short_rehearsals):
-    """Neither the maps nor the scorers of a fold have met an item of its classes."""
-    vectors, labels = clusters(seed=6, n_classes=13)
-    original = unit(vectors)
-    played, taught_maps, taught_scorers = [], [], []
-    rehearsals_of, maps_of, adapted_to = rehearsal._rehearsals, rehearsal.base_maps, rehearsal._adapted
-
-    def rehearsals(*arguments):
-        result = rehearsals_of(*arguments)
-        played.extend(set(r.stage.labels.tolist()) for r in result)
-        return result
-
-    def maps(given, codes, *arguments):
-        taught_maps.append({row.tobytes() for row in given})
-        return maps_of(given, codes, *arguments)
-
-    def adapted(universal, dense, sparse, *arguments):
-        asked = [trial.stage.items.labels[trial.stage.asked] for trial in (*dense, *sparse)]
-        taught_scorers.append(set(np.concatenate(asked).tolist()))
-        return adapted_to(universal, dense, sparse, *arguments)
-
-    monkeypatch.setattr(rehearsal, "_rehearsals", rehearsals)
-    monkeypatch.setattr(rehearsal, "base_maps", maps)
-    monkeypatch.setattr(rehearsal, "_adapted", adapted)
-    ContextRefiner().fit(vectors, labels)
-    assert sorted(label for fold in played for label in fold) == list(range(13)), "every class is played once"
-    for fold in range(3):
-        rows = np.isin(labels, list(played[fold]))
-        assert taught_maps[fold] == {row.tobytes() for row in original[~rows]}
-        assert taught_scorers[fold] == set(range(13)) - played[fold]
-
-
-def test_the_order_of_the_rows_hardly_matters(short_rehearsals):
-    vectors, labels = clusters(seed=7, n_classes=20)
-    test, test_labels = clusters(seed=8)
-    order = np.random.default_rng(0).permutation(len(labels))
-    here, there = ContextRefiner().fit(vectors, labels), ContextRefiner().fit(vectors[order], labels[order])
-    for name, value in here.report()["metrics"].items():
-        assert there.report()["metrics"][name] == pytest.approx(value, abs=1e-6 if "raw" in name else 0.05)
-    (first, one), (other_first, other) = (scores(r.transform(test), test_labels) for r in (here, there))
-    assert (first, one) == pytest.approx((other_first, other), abs=0.03)
-
-
-def test_classes_of_one_item_and_of_one_vector_are_no_obstacle(short_rehearsals):
-    vectors, labels = clusters(seed=9, n_classes=12)
-    labels[:3] = 100, 101, 102
-    report = ContextRefiner().fit(vectors, labels).report()
-    assert (report["protocol"]["classes"], report["protocol"]["classes_with_one_item"]) == (15, 3)
-    perfect, of_one_vector = np.repeat(np.eye(12), 8, axis=0), np.repeat(np.arange(12), 8)
-    refiner = ContextRefiner().fit(perfect, of_one_vector)
-    assert scores(refiner.transform(perfect), of_one_vector) == (1, 1)
-
-
 # ---- sparse galleries --------------------------------------------------------------------------------------------
 
 
@@ -382,75 +227,7 @@ def test_what_was_learned_from_large_classes_does_no_harm_where_classes_are_pair
     assert np.mean(changes) > -0.01
 
 
-@pytest.mark.parametrize("seed", range(10, 13))
-@pytest.mark.parametrize("noise", [0.5, 0.8, 1.2])
-def test_without_labels_pairs_come_to_no_harm(seed, noise):
-    vectors, labels = clusters(seed, n_classes=200, per_class=2, noise=noise)
-    assert scores(ContextRefiner().fit_transform(vectors), labels)[1] > scores(vectors, labels)[1] - 0.01
-
-
-# ---- without labels ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("dim", "noise"), [(12, 0.7), (64, 1.6), (300, 2.4)])
-def test_the_universal_scorer_helps_vectors_of_any_size(dim, noise):
-    vectors, labels = clusters(seed=11, dim=dim, noise=noise)
-    refiner = ContextRefiner().fit(vectors)
-    refined = refiner.transform(vectors)
-    assert refined.shape == vectors.shape and refiner.n_features_in_ == dim
-    assert refiner.report()["protocol"]["labels"] == "none: the universal scorer"
-    (raw_first, raw), (first, after) = scores(vectors, labels), scores(refined, labels)
-    assert after > raw + 0.1 and first >= raw_first - 0.01
-    shipped = universal_network().state_dict()
-    assert all(torch.equal(value, shipped[name]) for name, value in refiner.network_.state_dict().items())
-
-
-@pytest.mark.parametrize(("n", "dim"), [(30, 64), (300, 32), (300, 64), (1000, 512)])
-def test_noise_is_returned_as_it_is_with_a_warning(n, dim):
-    noise = np.random.default_rng(n + dim).normal(size=(n, dim))
-    refiner = ContextRefiner().fit(noise)
-    np.testing.assert_array_equal(refiner.transform(noise), unit(noise))
-    (warning,) = refiner.report()["warnings"]
-    assert warning.startswith("the vectors are only scaled to length 1: only ")
-    assert refiner.report()["protocol"]["blend"] == 1
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 8, LEAST_ITEMS - 1])
-@pytest.mark.parametrize("identical", [False, True])
-def test_a_few_vectors_are_returned_as_they_are_with_a_warning(n, identical):
-    vectors = np.random.default_rng(n).normal(size=(n, 16))
-    vectors = np.repeat(vectors[:1], n, axis=0) if identical else vectors
-    refiner = ContextRefiner().fit(vectors)
-    np.testing.assert_array_equal(refiner.transform(vectors), unit(vectors))
-    distinct = 1 if identical else n
-    assert f"{distinct} distinct vectors" in refiner.report()["warnings"][0]
-    assert forecast(Embeddings.from_vectors(vectors)).distinct == distinct
-    attention = refiner.attention(vectors)
-    assert attention.weights.shape[:2] == (5, n)
-    assert len(refiner.trajectory(vectors)) == 6
-
-
-@pytest.mark.parametrize("n", [1, 2, 30, 300])
-def test_a_refiner_at_work_leaves_one_or_identical_vectors_where_they_are(untaught, n):
-    vectors = np.repeat(clusters(seed=12)[0][:1], n, axis=0)
-    np.testing.assert_allclose(untaught.transform(vectors), unit(vectors), atol=1e-6)
-    gallery = clusters(seed=12)[0]
-    np.testing.assert_allclose(untaught.transform(gallery, context=vectors).shape, gallery.shape)
-    assert np.isfinite(untaught.transform(vectors, context=gallery)).all()
-
-
-@pytest.mark.parametrize("asked", [None, 6])
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_few_classes_are_left_to_the_universal_scorer_with_a_warning(n_classes, asked):
-    vectors, labels = clusters(seed=13, n_classes=n_classes)
-    refiner = ContextRefiner(asked).fit(vectors, labels)
-    report = refiner.report()
-    assert report["warnings"] == ["too few classes to rehearse with: the universal scorer is used as it is"]
-    assert (report["protocol"]["scorer"], report["protocol"]["base_map"]) == ("universal", "none")
-    assert refiner.n_neighbors_ == (asked or int(universal_network().n_neighbors))
-    items = Embeddings.from_vectors(vectors)
-    *_, (expected, _, _) = universal_network().refine(items, items, refiner.n_neighbors_, 5)
-    np.testing.assert_array_equal(refiner.transform(vectors), expected)
+# ---- on disk -----------------------------------------------------------------------------------------------------
 
 
 def test_both_kinds_come_back_from_disk_as_they_were(tmp_path, case):
@@ -463,14 +240,6 @@ def test_both_kinds_come_back_from_disk_as_they_were(tmp_path, case):
     kept = ContextRefiner().fit(vectors[:5])
     kept.save(tmp_path / "nothing")
     np.testing.assert_array_equal(ContextRefiner.load(tmp_path / "nothing").transform(vectors), unit(vectors))
-
-
-def test_the_shipped_scorer_is_not_changed_by_learning(short_rehearsals):
-    before = {name: value.clone() for name, value in universal_network().state_dict().items()}
-    ContextRefiner(n_neighbors=7).fit(*clusters(seed=14, n_classes=12))
-    ContextRefiner(n_neighbors=7).fit(clusters(seed=14)[0][:10])
-    after = universal_network().state_dict()
-    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
 
 
 # ---- what is refused ---------------------------------------------------------------------------------------------

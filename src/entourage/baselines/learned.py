@@ -20,6 +20,7 @@ from entourage.baselines.method import (
     with_vectors,
 )
 from entourage.evaluation import mean_average_precision_at_r
+from entourage.linear_maps import head_maps_by_epoch
 from entourage.losses import multi_similarity
 from entourage.sampling import class_balanced_batches, hold_out_classes
 from entourage.training import History, fit_model, seeded
@@ -34,10 +35,10 @@ _ITEMS_AT_ONCE = 1024
 def fit_linear_head(training: Embeddings, *, epochs: int, learning_rate: float, seed: int = 0) -> np.ndarray:
     """A map (d, d) that starts as the identity and is trained by the multi-similarity loss of normalise(x M)."""
     check_whole("seed", seed, 0)
-    head = seeded(seed, lambda: nn.Linear(training.dim, training.dim, bias=False))
-    nn.init.eye_(head.weight)
-    _train(head, training, None, epochs=epochs, patience=epochs, learning_rate=learning_rate, seed=seed)
-    return head.weight.detach().numpy().T.astype(np.float64)
+    maps = head_maps_by_epoch(
+        training.vectors, training_codes(training), [epochs], learning_rate=learning_rate, seed=seed
+    )
+    return maps[epochs].astype(np.float64)
 
 
 @dataclass

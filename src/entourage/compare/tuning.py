@@ -8,23 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import nn
-from torch.nn import functional as F
 
 from entourage.baselines import Chain, LinearHead, Method, Raw
 from entourage.evaluation import evaluate_ranking
-from entourage.losses import multi_similarity
-from entourage.sampling import class_balanced_batches, hold_out_classes
-from entourage.training import fit_model, seeded
+from entourage.linear_maps import head_maps_by_epoch
+from entourage.sampling import hold_out_classes
 from entourage.values import Embeddings, label_codes
 
-__all__ = ["Choice", "Judge", "Trial", "best_trial", "choose_settings", "head_snapshots"]
+__all__ = ["Choice", "Judge", "Trial", "best_trial", "choose_settings"]
 
 HELD_OUT_SHARE = 0.4
 RECALL_LOSS_ALLOWED = 0.002
 LONGEST_TRAINING = 18  # epochs of a linear head
-_BATCH = (64, 2)  # classes and items of each, as in baselines.fit_linear_head
 
 
 @dataclass(frozen=True)
@@ -95,7 +90,7 @@ class Judge:
         self.seed, self.can_judge = seed, bool(held_out.any())
         self._sides = (training.take(~held_out), training.take(held_out)) if self.can_judge else None
         self._last_applied = "", self._sides
-        self._heads: dict[float, list[np.ndarray]] = {}
+        self._heads: dict[float, dict[int, np.ndarray]] = {}
 
     def scores(self, method: Method) -> tuple[float, float]:
         """Mean R@1 and MAP@R on the held-out classes."""
@@ -116,37 +111,9 @@ class Judge:
         if not isinstance(method, LinearHead) or seen is not self._sides[0]:
             return method.fit(seen, seed=self.seed)
         rate = method.learning_rate
-        if len(self._heads.get(rate, ())) <= method.epochs:
-            epochs = max(method.epochs, LONGEST_TRAINING)
-            self._heads[rate] = head_snapshots(seen, epochs=epochs, learning_rate=rate, seed=self.seed)
+        if method.epochs not in self._heads.get(rate, {}):
+            epochs = range(1 + max(method.epochs, LONGEST_TRAINING))
+            codes = label_codes(seen.labels)
+            self._heads[rate] = head_maps_by_epoch(seen.vectors, codes, epochs, learning_rate=rate, seed=self.seed)
         method.map_ = self._heads[rate][method.epochs].astype(np.float64)
         return method
-
-
-# ---- linear heads ------------------------------------------------------------------------------------------------
-
-
-def head_snapshots(training: Embeddings, *, epochs: int, learning_rate: float, seed: int) -> list[np.ndarray]:
-    """What fit_linear_head gives for 0, 1, ..., epochs, (d, d) each, from one training.
-
-    An epoch's batches depend on its number alone, so a longer training begins with the shorter ones.
-    """
-    codes = label_codes(training.labels)
-    vectors, labels = torch.from_dlpack(training.vectors), torch.from_numpy(codes)
-    head = seeded(seed, lambda: nn.Linear(training.dim, training.dim, bias=False))
-    nn.init.eye_(head.weight)
-    snapshots = []
-
-    def keep() -> float:
-        snapshots.append(head.weight.detach().numpy().T.copy())
-        return len(snapshots)  # each epoch counts as better, so that none is the last too early
-
-    fit_model(
-        head,
-        torch.optim.Adam(head.parameters(), learning_rate, fused=True),
-        batches=lambda epoch: class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch),
-        loss=lambda batch: multi_similarity(F.normalize(head(vectors[batch]), dim=1), labels[batch]),
-        evaluate=keep,
-        epochs=epochs,
-    )
-    return snapshots

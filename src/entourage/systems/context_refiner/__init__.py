@@ -1,8 +1,8 @@
 """The context refiner: refine embeddings by letting each look at its nearest neighbours.
 
 One estimator, two recipes. "relational" weighs neighbours by how they sit in the neighbourhood graph
-(relational.py), learned in rehearsals (rehearsal.py) or, without labels, by a scorer that comes with the package
-(universal.py). "paper" is Attend to Context as it was published (paper.py).
+(relational.py), as learned from labels (learning.py) in rehearsals (rehearsal.py) or, without labels, by a scorer that
+comes with the package (universal.py). "paper" is Attend to Context as it was published (paper.py).
 
 N items, M context items, k neighbours, T steps, d dimensions.
 """
@@ -19,8 +19,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from entourage.errors import InputError, ModelError, NotFittedError
 from entourage.store import read_model, usable_model, write_model
+from entourage.systems.context_refiner.learning import fit_relational
 from entourage.systems.context_refiner.paper import PaperNetwork, fit_paper
-from entourage.systems.context_refiner.rehearsal import fit_relational
 from entourage.systems.context_refiner.relational import RelationalNetwork
 from entourage.systems.context_refiner.universal import fit_universal
 from entourage.training import History

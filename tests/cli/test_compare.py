@@ -5,17 +5,12 @@ import json
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from typer.testing import CliRunner
 
-from entourage.cli import app
+from .shop import run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 CHEAP = "alpha-qe-8-3,pca-whitening"
-
-
-def run(command: str):
-    return CliRunner().invoke(app, command.split(), catch_exceptions=False)
 
 
 @pytest.fixture(scope="module")

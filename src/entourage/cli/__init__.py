@@ -1,0 +1,66 @@
+"""The command line: a table of thin commands, each a call into the library, one file each.
+
+Reports go to standard output, as a table or with --json as one document; everything else to standard error.
+Anything wrong with files, values or settings ends in one sentence and exit code 2; so does a misused option, with
+the usage before it.
+"""
+
+import functools
+from typing import Annotated
+
+import typer
+
+from entourage import __version__
+from entourage.cli.compare import compare
+from entourage.cli.demo import demo
+from entourage.cli.doctor import doctor
+from entourage.cli.evaluate import evaluate
+from entourage.cli.fit import fit
+from entourage.cli.refine import refine
+from entourage.errors import EntourageError
+
+__all__ = ["app", "main"]
+
+COMMANDS = (demo, fit, refine, evaluate, compare, doctor)
+
+app = typer.Typer(
+    name="entourage",
+    help="Better retrieval by letting every embedding look at its neighbours.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def one_sentence_errors(command):
+    """Errors raised on purpose become one sentence and exit code 2; Ctrl-C leaves with 130, as shells expect."""
+
+    @functools.wraps(command)
+    def run(*args, **options):
+        try:
+            command(*args, **options)
+        except BrokenPipeError:  # `entourage ... | head` has seen enough
+            raise
+        except (EntourageError, OSError) as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from None
+
+    return run
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+for command in COMMANDS:
+    app.command()(one_sentence_errors(command))
+
+
+def main() -> None:
+    app()

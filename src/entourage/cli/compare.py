@@ -1,0 +1,61 @@
+"""`entourage compare`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entourage.cli.options import Json, Labels, Vectors, check_labelled
+from entourage.cli.output import facts, print_report, print_warnings, unfolded
+from entourage.errors import EntourageError, InputError
+
+__all__ = ["compare"]
+
+
+def compare(
+    vectors: Vectors,
+    labels: Labels = None,
+    split: Annotated[
+        str,
+        typer.Option(help="half: learn from the first half of the classes; or a file with train or test per vector."),
+    ] = "half",
+    methods: Annotated[
+        str, typer.Option(help="all, or names with commas between them; an unknown one lists them.")
+    ] = "all",
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0; the scores are their mean.")] = 1,
+    per_class: Annotated[bool, typer.Option("--per-class", help="Add who got worse by the last refiner.")] = False,
+    against: Annotated[str, typer.Option(help="With --per-class: the method it is measured against.")] = "raw",
+    as_json: Json = False,
+) -> None:
+    """Compare refiners with everything else one could try, on classes of VECTORS that none of them has seen."""
+    from entourage.compare import compare as bake_off
+    from entourage.compare import select, split_half, tables
+    from entourage.progress import terminal_progress
+    from entourage.store import read_vectors
+
+    chosen = select("all" if methods == "all" else [name.strip() for name in methods.split(",")])
+    if against not in {contender.name for contender in chosen}:
+        raise InputError(f"--against is {against}, which is not compared; add it to --methods or name another")
+    items = read_vectors(vectors, labels=labels)
+    check_labelled(items, vectors, "--labels")
+    training, test = split_half(items) if split == "half" else _split_by_file(items, vectors, split)
+    told = "half of the classes" if split == "half" else f"as told by {split}"
+    with terminal_progress() as progress:
+        comparison = bake_off(training, test, chosen, seeds=seeds, split=told, progress=progress)
+    print_warnings(list(comparison.warnings))
+    document = comparison.document()
+    if per_class:
+        document["harm"] = comparison.harm(against=against)
+    parts = [facts(comparison.protocol), tables.scores_table(document), tables.settings_table(document)]
+    parts += tables.harm_tables(document["harm"]) if per_class else []
+    print_report(document, as_json, *map(unfolded, parts))
+
+
+def _split_by_file(items, vectors: Path, split: str):
+    from entourage.compare import split_as_told
+    from entourage.store.labels import read_labels
+
+    try:
+        return split_as_told(items, read_labels(split, vectors, items))
+    except EntourageError as error:
+        raise InputError(f"--split is {split}, not half, and cannot be used as a file: {error}") from error

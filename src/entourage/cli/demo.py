@@ -1,0 +1,31 @@
+"""`entourage demo`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entourage.cli.options import Json, Overwrite, Seed
+from entourage.cli.output import facts, print_report, print_warnings, side_by_side
+
+__all__ = ["demo"]
+
+
+def demo(
+    out: Annotated[Path | None, typer.Option(help="Folder for the run. Default: a new one under runs/.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer classes and shorter training.")] = False,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Render glyphs, train a small encoder, refine its embeddings of unseen scripts, show what changed."""
+    from entourage.demo import run_demo
+    from entourage.progress import terminal_progress
+
+    with terminal_progress(log=True) as progress:
+        result = run_demo(out, quick=quick, seed=seed, overwrite=overwrite, progress=progress)
+    print_warnings(result.warnings)
+    names = ("before", result.before.metrics), ("after", result.after.metrics)
+    print_report(
+        result.document(), as_json, facts(result.protocol), side_by_side(*names), f"Written to {result.folder}"
+    )

@@ -1,0 +1,20 @@
+"""`entourage doctor`."""
+
+from entourage.cli.options import Json, Labels, Vectors
+from entourage.cli.output import facts, print_report
+
+__all__ = ["doctor"]
+
+
+def doctor(vectors: Vectors, labels: Labels = None, as_json: Json = False) -> None:
+    """Say before any training whether refinement will help VECTORS, and why; labels are optional."""
+    from entourage.progress import terminal_progress
+    from entourage.store import read_vectors
+
+    items = read_vectors(vectors, labels=labels)
+
+    from entourage.doctor import examine
+
+    with terminal_progress() as progress:
+        diagnosis = examine(items, progress=progress)
+    print_report(diagnosis.document(), as_json, facts(diagnosis.protocol), diagnosis.table(), diagnosis.verdict)

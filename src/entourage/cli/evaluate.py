@@ -1,0 +1,45 @@
+"""`entourage evaluate`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entourage.cli.options import Json, Labels, Seed, Vectors, check_labelled, is_same
+from entourage.cli.output import facts, print_report
+from entourage.errors import InputError
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    vectors: Vectors,
+    labels: Labels = None,
+    gallery: Annotated[Path | None, typer.Option(help="Vectors to search in. Default: VECTORS themselves.")] = None,
+    gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
+    no_match: Annotated[str, typer.Option(help="Queries without a match: zero (papers) or drop.")] = "zero",
+    nmi: Annotated[
+        bool, typer.Option("--nmi/--no-nmi", help="Cluster for NMI, which is slow for many classes.")
+    ] = True,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Score VECTORS by retrieval: recall@k, R-precision, MAP@R, mAP@1000, NMI."""
+    from entourage.evaluation import evaluate_embeddings
+    from entourage.progress import terminal_progress
+    from entourage.store import read_vectors
+
+    if gallery is None and gallery_labels is not None:
+        raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
+    items = read_vectors(vectors, labels=labels)
+    check_labelled(items, vectors, "--labels")
+    target = None if gallery is None else read_vectors(gallery, labels=gallery_labels)
+    if target is not None:
+        check_labelled(target, gallery, "--gallery-labels")
+    if target is not None and is_same(gallery, vectors):
+        if gallery_labels is not None and target.labels.astype(str).tolist() != items.labels.astype(str).tolist():
+            raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
+        target = None  # one set, in which no item finds itself
+    with terminal_progress() as progress:
+        scores = evaluate_embeddings(items, target, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
+    print_report(scores.document(), as_json, facts(scores.protocol), facts(scores.metrics, percent=True))

@@ -1,0 +1,29 @@
+"""Arguments and options that several commands share, and what they check."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entourage.errors import InputError
+
+__all__ = ["Json", "Labels", "Overwrite", "Seed", "Vectors", "check_labelled", "is_same"]
+
+Vectors = Annotated[Path, typer.Argument(help="Vectors: .npy, .npz or .parquet.", metavar="VECTORS")]
+Labels = Annotated[
+    str | None,
+    typer.Option(help="Labels: .npy, .csv or .txt, or the name of a column of VECTORS. Default: its own labels."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Decides everything random.")]
+
+
+def check_labelled(items, path: Path, option: str) -> None:
+    if items.labels is None:
+        raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}")
+
+
+def is_same(gallery: Path | None, vectors: Path) -> bool:
+    """Whether the gallery is the vectors themselves, not named or named twice."""
+    return gallery is None or (gallery.exists() and vectors.exists() and gallery.samefile(vectors))

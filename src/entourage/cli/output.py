@@ -1,0 +1,66 @@
+"""What commands print: reports on standard output, warnings on standard error."""
+
+import json
+import sys
+
+import typer
+
+__all__ = ["facts", "print_report", "print_warnings", "side_by_side", "unfolded"]
+
+
+def print_warnings(warnings: list[str]) -> None:
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
+
+
+def facts(values: dict, *, percent: bool = False) -> str:
+    """Names and values, a line each; fractions as percentages where asked."""
+    width = max(map(len, values))
+    lines = []
+    for name, value in values.items():
+        if isinstance(value, float):
+            value = f"{100 * value:.2f}" if percent else f"{value:.4f}"
+        lines.append(f"{name.replace('_', ' '):{width}}  {'not measured' if value is None else value}")
+    return "\n".join(lines)
+
+
+def side_by_side(before: tuple[str, dict], after: tuple[str, dict]):
+    """Two columns of scores in percent, and what lies between them in points."""
+    from rich.table import Table
+
+    table = Table("metric", box=None, padding=(0, 2, 0, 0))
+    for name in (before[0], after[0], "change"):
+        table.add_column(name, justify="right")
+    for metric, value in before[1].items():
+        new = after[1][metric]
+        table.add_row(metric, f"{100 * value:.2f}", f"{100 * new:.2f}", f"{100 * (new - value):+.2f}")
+    return table
+
+
+def unfolded(table) -> str:
+    """A table as text of its full width: wide rows are of more use than folded ones where output is no terminal."""
+    if isinstance(table, str):
+        return table
+    from rich.console import Console
+
+    console = Console(width=10_000, color_system=None)
+    with console.capture() as text:
+        console.print(table, markup=False, highlight=False)
+    return "\n".join(line.rstrip() for line in text.get().splitlines())
+
+
+def print_report(document: dict, as_json: bool, *tables) -> None:
+    if as_json:
+        json.dump(document, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+        return
+    from rich.console import Console
+
+    console = Console()
+    for number, table in enumerate(tables):
+        if number:
+            typer.echo()
+        if isinstance(table, str):
+            typer.echo(table)  # as it is: a path must not be wrapped or read as markup
+        else:
+            console.print(table)

@@ -1,0 +1,88 @@
+"""`entourage refine`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entourage.cli.options import Json, Overwrite, Vectors, is_same
+from entourage.cli.output import facts, print_report, print_warnings
+from entourage.errors import InputError
+
+__all__ = ["refine"]
+
+
+def refine(
+    vectors: Vectors,
+    out: Annotated[Path, typer.Option(help="File for the refined vectors, in the format of VECTORS.")],
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A folder written by `entourage fit`. Default: the universal refiner, no labels needed."),
+    ] = None,
+    context: Annotated[
+        Path | None, typer.Option(help="Raw vectors of a gallery to find neighbours in. Default: VECTORS themselves.")
+    ] = None,
+    context_out: Annotated[
+        Path | None, typer.Option(help="File for the refined gallery, to search the refined queries in.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Refine VECTORS, with a model or without, and write them in the same format, ids and order kept."""
+    from entourage.progress import terminal_progress
+    from entourage.store import check_writable_like, read_vectors, write_like
+
+    check_writable_like(vectors, out, overwrite=overwrite)
+    if context_out is not None:
+        if context is None:
+            raise InputError(f"--context-out is {context_out} but there is no gallery; add --context or leave it out")
+        check_writable_like(context, context_out, overwrite=overwrite)
+        if context_out.absolute() == out.absolute():
+            raise InputError(f"--out and --context-out are both {out}; give the refined gallery a name of its own")
+    items = read_vectors(vectors, labels=False)
+    gallery = None if is_same(context, vectors) else read_vectors(context, labels=False)
+
+    from entourage.systems.context_refiner import ContextRefiner
+
+    with terminal_progress() as progress:
+        if model is None:
+            refiner = ContextRefiner().fit(items if gallery is None else gallery, progress=progress)
+        else:
+            refiner = ContextRefiner.load(model)
+        refined = refiner.transform(items, gallery, steps=steps, progress=progress)
+        write_like(vectors, out, refined)
+        if context_out is not None:
+            among = items if gallery is None else gallery
+            write_like(context, context_out, refiner.transform(among, steps=steps, progress=progress))
+    warnings = refiner.report()["warnings"] if model is None else []
+    if gallery is not None and context_out is None:
+        warnings = [*warnings, "search the refined queries in the refined gallery only: add --context-out to refine it"]
+    print_warnings(warnings)
+    protocol = {
+        "items": len(items),
+        "model": "universal, no labels" if model is None else str(model),
+        "context": "transductive: the vectors themselves" if gallery is None else f"gallery: {len(gallery)} items",
+        "neighbors": f"{refiner.n_neighbors_}, exact, ties by id",
+        "own_item": _own_item(items, gallery),
+        "steps": refiner.n_blocks_ if steps is None else steps,
+    }
+    metrics = dict(refiner.report()["metrics"]) if model is None else {}
+    if refined.shape[1] == items.dim:
+        metrics["mean_cosine_to_input"] = float((refined * items.vectors).sum(axis=1).mean())
+    document = {"protocol": protocol, "metrics": metrics, "warnings": warnings, "out": str(out)}
+    written = f"Written to {out}"
+    if context_out is not None:
+        document["context_out"], written = str(context_out), f"{written} and {context_out}"
+    print_report(document, as_json, facts({**protocol, **metrics}), written)
+
+
+def _own_item(items, gallery) -> str:
+    """How an item is kept out of its own context."""
+    from entourage.neighbors import own_gallery_rows
+
+    if gallery is None:
+        return "left out of its own context"
+    if not (items.named and gallery.named):
+        return "cannot be recognised in the gallery: no ids in both files"
+    return f"left out by id, {(own_gallery_rows(items, gallery) >= 0).sum()} times"

@@ -1,0 +1,43 @@
+"""`entourage evaluate` from outside: every metric, as a document and as a table."""
+
+import numpy as np
+import pytest
+
+from .shop import COUNT, document, run
+
+pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
+
+METRICS = [*(f"recall@{k}" for k in (1, 2, 4, 8, 10, 100)), "r-precision", "map@r", "map@1000", "nmi"]
+
+
+@pytest.mark.parametrize("source", ["v.npy --labels l.npy", "v.npz --labels l.csv", "v.parquet --labels n"])
+def test_evaluate_reports_every_metric_as_a_fraction(inside, source):
+    scores = document(run(f"evaluate {source} --json"))
+    assert set(scores) == {"protocol", "metrics"}
+    assert list(scores["metrics"]) == METRICS
+    assert all(0 <= value <= 1 for value in scores["metrics"].values())
+    assert scores["metrics"]["recall@1"] == pytest.approx(0.85)
+    assert scores["protocol"]["queries"] == scores["protocol"]["self_matches_removed_by_id"] == COUNT
+
+
+def test_evaluate_against_a_gallery(inside, tmp_path):
+    np.save(tmp_path / "g.npy", np.load("v.npy")[1::2])
+    np.save(tmp_path / "gl.npy", np.load("l.npy")[1::2])
+    gallery = f"--gallery {tmp_path}/g.npy --gallery-labels {tmp_path}/gl.npy"
+    scores = document(run(f"evaluate v.npy --labels l.npy {gallery} --no-nmi --json"))
+    assert (scores["protocol"]["gallery"], scores["protocol"]["gallery_is"]) == (COUNT // 2, "a separate set")
+    assert list(scores["metrics"]) == METRICS[:-1]
+    same = document(run("evaluate v.npy --labels l.npy --gallery v.npy --gallery-labels l.npy --no-nmi --json"))
+    assert same == document(run("evaluate v.npy --labels l.npy --no-nmi --json"))
+    np.save(tmp_path / "other.npy", np.load("l.npy")[::-1])
+    refused = run(f"evaluate v.npy --labels l.npy --gallery v.npy --gallery-labels {tmp_path}/other.npy")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "is v.npy itself but has other labels" in refused.stderr
+
+
+def test_the_table_holds_the_same_numbers_in_percent_and_nothing_on_standard_error(inside):
+    shown = run("evaluate v.npz")
+    scores = document(run("evaluate v.npz --json"))["metrics"]
+    assert shown.stderr == ""
+    lines = dict(line.rsplit(maxsplit=1) for line in shown.stdout.splitlines() if line)
+    assert {name: lines[name] for name in METRICS} == {name: f"{100 * scores[name]:.2f}" for name in METRICS}

@@ -1,0 +1,124 @@
+"""`entourage refine` from outside: with a model and without, alone and in a gallery, in every format."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from entourage.systems.context_refiner import ContextRefiner
+
+from .shop import COUNT, DIM, document, run
+
+pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
+
+ONE_SIDED = "warning: search the refined queries in the refined gallery only: add --context-out to refine it\n"
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
+def test_refine_writes_the_format_it_read_with_ids_and_order(inside, tmp_path, suffix):
+    out = tmp_path / f"out{suffix}"
+    report = document(run(f"refine v{suffix} --model model --out {out} --json"))
+    assert (report["protocol"]["items"], report["protocol"]["steps"], report["out"]) == (COUNT, 2, str(out))
+    assert -1 <= report["metrics"]["mean_cosine_to_input"] <= 1
+    assert os.listdir(tmp_path) == [out.name]
+    run(f"refine v.npy --model model --out {tmp_path}/plain.npy")
+    expected = np.load(tmp_path / "plain.npy")
+    assert not np.allclose(expected, np.load("v.npy"), atol=0.1)
+    if suffix == ".npz":
+        with np.load("v.npz") as before, np.load(out) as after:
+            assert after.files == before.files and after["vectors"].dtype == np.float64
+            assert after["ids"].tolist() == before["ids"].tolist()
+            np.testing.assert_allclose(after["vectors"], expected, atol=1e-5)
+    if suffix == ".parquet":
+        before, after = pq.read_table("v.parquet"), pq.read_table(out)
+        assert after.schema.equals(before.schema)
+        assert after.drop_columns("vector").equals(before.drop_columns("vector"))
+        np.testing.assert_allclose(after.column("vector").to_pylist(), expected, atol=1e-5)
+
+
+@pytest.fixture
+def clusters(tmp_path):
+    """Queries and a gallery on which the universal refiner has something to say."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(20), 12)
+    x = (rng.normal(size=(20, 32))[classes] + rng.normal(size=(240, 32))).astype(np.float32)
+    np.save(tmp_path / "q.npy", x[::3])
+    np.save(tmp_path / "g.npy", np.delete(x, np.s_[::3], axis=0))
+    return x[::3], np.delete(x, np.s_[::3], axis=0)
+
+
+def test_refine_without_a_model_needs_no_labels(clusters, tmp_path):
+    _, x = clusters
+    report = document(run(f"refine {tmp_path}/g.npy --out {tmp_path}/o.npy --json"))
+    refiner = ContextRefiner().fit(x)
+    np.testing.assert_array_equal(np.load(tmp_path / "o.npy"), refiner.transform(x))
+    assert (report["protocol"]["model"], report["protocol"]["steps"]) == ("universal, no labels", 5)
+    assert report["metrics"]["estimated_purity"] == pytest.approx(refiner.report()["metrics"]["estimated_purity"])
+    assert 0.3 < report["metrics"]["estimated_purity"] < 1 > report["metrics"]["mean_cosine_to_input"]
+
+
+def test_refine_writes_the_gallery_that_belongs_to_the_queries(clusters, tmp_path):
+    queries, gallery = clusters
+    command = f"refine {tmp_path}/q.npy --context {tmp_path}/g.npy --out {tmp_path}/o.npy"
+    outcome = run(command)
+    assert (outcome.exit_code, outcome.stderr) == (0, ONE_SIDED)
+    report = document(run(f"{command} --context-out {tmp_path}/go.npy --overwrite --json"))
+    assert report["protocol"]["context"] == f"gallery: {len(gallery)} items"
+    refined, searched = ContextRefiner().fit(gallery).transform_both(queries, gallery)
+    np.testing.assert_array_equal(np.load(tmp_path / "o.npy"), refined)
+    np.testing.assert_array_equal(np.load(tmp_path / "go.npy"), searched)
+    one_set = (
+        f"refine {tmp_path}/g.npy --context {tmp_path}/g.npy --out {tmp_path}/a.npy --context-out {tmp_path}/b.npy"
+    )
+    document(run(f"{one_set} --json"))
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes() == (tmp_path / "go.npy").read_bytes()
+
+
+def test_refine_without_a_model_says_when_it_does_nothing(inside, tmp_path):
+    outcome = run(f"refine few.npy --out {tmp_path}/o.npy --json")
+    warning = "5 distinct vectors have too few neighbours to learn from; 20 are needed"
+    assert outcome.stderr == f"warning: the vectors are only scaled to length 1: {warning}\n"
+    assert json.loads(outcome.stdout)["metrics"]["mean_cosine_to_input"] == pytest.approx(1)
+    raw = np.load("few.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "o.npy"), raw / np.linalg.norm(raw, axis=1)[:, None], atol=1e-6)
+
+
+def test_no_steps_give_the_normalised_input_back(inside, tmp_path):
+    assert run(f"refine v.npy --model model --out {tmp_path}/out.npy --steps 0").exit_code == 0
+    raw = np.load("v.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), raw / np.linalg.norm(raw, axis=1)[:, None], atol=1e-6)
+
+
+def test_context_is_another_gallery_but_the_vectors_themselves_are_not(inside, tmp_path):
+    np.save(tmp_path / "half.npy", np.load("v.npy")[::2])
+    contexts = {"none": "", "same": "--context ./v.npy", "half": f"--context {tmp_path}/half.npy"}
+    outputs = {}
+    for name, option in contexts.items():
+        outcome = run(f"refine v.npy --model model --out {tmp_path}/{name}-out.npy {option} --json")
+        assert outcome.stderr == (ONE_SIDED if name == "half" else "")
+        outputs[name] = np.load(tmp_path / f"{name}-out.npy"), json.loads(outcome.stdout)["protocol"]["context"]
+    np.testing.assert_array_equal(outputs["none"][0], outputs["same"][0])
+    assert outputs["none"][1] == outputs["same"][1] == "transductive: the vectors themselves"
+    assert not np.allclose(outputs["none"][0], outputs["half"][0])
+    assert outputs["half"][1] == "gallery: 40 items"
+
+
+def test_a_context_without_ids_is_said_to_hide_the_item_itself(inside, tmp_path):
+    shutil.copy("v.npy", tmp_path / "copy.npy")
+    outputs = f"--out {tmp_path}/o.npy --context-out {tmp_path}/g.npy --json"
+    shown = document(run(f"refine v.npy --model model --context {tmp_path}/copy.npy {outputs}"))
+    assert "cannot be recognised" in shown["protocol"]["own_item"]
+    shutil.copy("v.npz", tmp_path / "copy.npz")
+    outputs = f"--out {tmp_path}/o.npz --context-out {tmp_path}/g.npz --json"
+    shown = document(run(f"refine v.npz --model model --context {tmp_path}/copy.npz {outputs}"))
+    assert shown["protocol"]["own_item"] == f"left out by id, {COUNT} times"
+
+
+def test_overwrite_replaces_an_output(inside, tmp_path):
+    shutil.copy("there.npy", tmp_path)
+    assert run(f"refine v.npy --model model --out {tmp_path}/there.npy --overwrite").exit_code == 0
+    assert np.load(tmp_path / "there.npy").shape == (COUNT, DIM)
+    assert os.listdir(tmp_path) == ["there.npy"]

@@ -1,0 +1,175 @@
+"""The bake-off: scores of a ranking, nothing leaks, what the document holds, and what cannot be compared."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from entourage.baselines import Method, QueryExpansion, Raw
+from entourage.compare import CONTENDERS, Contender, compare, split_half
+from entourage.errors import InputError
+from entourage.evaluation import evaluate_embeddings, evaluate_ranking
+from entourage.values import Embeddings
+
+from .samples import clusters
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+# ---- scores of a ranking -----------------------------------------------------------------------------------------
+
+
+def test_a_ranking_scores_as_the_vectors_that_gave_it():
+    items = clusters()
+    scores, expected = evaluate_ranking(items, Raw().rank), evaluate_embeddings(items, nmi=False)
+    np.testing.assert_array_equal(scores["recall@1"], expected.recall_at_1)
+    np.testing.assert_allclose(scores["map@r"], expected.average_precision, rtol=1e-12)
+    assert scores["r-precision"].mean() == pytest.approx(expected.metrics["r-precision"])
+
+
+def test_whoever_ranks_does_not_see_the_labels():
+    def rank(items, k):
+        assert items.labels is None
+        return Raw().rank(items, k)
+
+    evaluate_ranking(clusters(), rank)
+    with pytest.raises(InputError, match="the items have no labels"):
+        evaluate_ranking(Embeddings.from_vectors(np.eye(3)), rank)
+
+
+# ---- nothing leaks -----------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_the_test_classes_reaches_fit_or_tuning():
+    items = clusters()
+    training, test = split_half(items)
+    fitted_on, ranked_before_fit = [], []
+
+    @dataclass
+    class Spy(Method):
+        k: int = 1
+
+        def fit(self, training, *, seed=0):
+            fitted_on.append(set(training.ids.tolist()))
+            return self
+
+        def transform(self, items):
+            ranked_before_fit.append(set(items.ids.tolist()))
+            return items
+
+    compare(training, test, [Contender("spy", Spy, [[{"k": 1}, {"k": 2}]])], seeds=2)
+    seen, unseen = set(training.ids.tolist()), set(test.ids.tolist())
+    assert all(ids <= seen for ids in fitted_on)
+    assert fitted_on[2] == fitted_on[5] == seen and fitted_on[0] < seen  # tuning on a part, the last fit on all
+    assert [ids & unseen for ids in ranked_before_fit] == [set(), set(), unseen] * 2
+    assert not (ranked_before_fit[0] & fitted_on[0])  # judged on classes it was not fitted on
+
+
+# ---- the whole ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def comparison(one_thread):
+    items = clusters(n_classes=12, per_class=8)
+    methods = ["alpha-qe-8-3", "pca-whitening", "average-qe", "whitening+alpha-qe"]
+    return compare(*split_half(items), methods, seeds=3)
+
+
+def test_the_document_has_everything(comparison):
+    document = json.loads(json.dumps(comparison.document()))
+    assert set(document) == {"protocol", "methods", "warnings"}
+    assert document["protocol"]["seeds"] == [0, 1, 2]
+    assert [row["method"] for row in document["methods"]][:2] == ["raw", "alpha-qe-8-3"]
+    for row in document["methods"]:
+        assert set(row) == {
+            *("method", "recall@1", "map@r", "r-precision", "recall@1_vs_raw", "map@r_vs_raw", "settings"),
+            *("fit_seconds", "tune_seconds", "apply_seconds", "peak_memory_mb", "parameters", "seeds"),
+        }
+        assert set(row["map@r_vs_raw"]) == {"difference", "low", "high"}
+        assert 0 <= row["tune_seconds"] <= row["fit_seconds"]
+        assert [entry["seed"] for entry in row["seeds"]] == [0, 1, 2]
+        assert len(row["settings"]) == 3
+    raw = document["methods"][0]
+    assert raw["map@r_vs_raw"] == {"difference": 0, "low": 0, "high": 0}
+    assert [row["parameters"] for row in document["methods"]] == [0, 0, 12 * 12 + 12, 0, 144]
+    assert set(document["methods"][4]["settings"][0]) == {"shrinkage", "k", "alpha", "steps", "blend"}
+
+
+def test_scores_are_means_over_seeds(comparison):
+    for row in comparison.document()["methods"]:
+        for name in ("recall@1", "map@r"):
+            assert row[name] == pytest.approx(np.mean([entry[name] for entry in row["seeds"]]))
+            assert row[f"{name}_vs_raw"]["difference"] == pytest.approx(
+                row[name] - comparison.document()["methods"][0][name]
+            )
+    whitened = comparison.row("pca-whitening")
+    np.testing.assert_allclose(
+        whitened.per_query["map@r"], np.mean([run.per_query["map@r"] for run in whitened.runs], axis=0)
+    )
+
+
+def test_a_row_is_what_the_method_itself_gives(comparison):
+    training, test = split_half(clusters(n_classes=12, per_class=8))
+    alone = evaluate_ranking(test, QueryExpansion(k=8, alpha=3.0).fit(training).rank)
+    np.testing.assert_allclose(comparison.row("alpha-qe-8-3").per_query["map@r"], alone["map@r"], rtol=1e-12)
+    settings = comparison.row("pca-whitening").runs[1].settings
+    again = CONTENDERS["pca-whitening"].build(**settings).fit(training)
+    np.testing.assert_array_equal(
+        comparison.row("pca-whitening").runs[1].per_query["map@r"], evaluate_ranking(test, again.rank)["map@r"]
+    )
+
+
+def test_harm_is_that_of_the_last_method_or_relational(comparison):
+    found = comparison.harm()
+    assert (found["method"], found["against"]) == ("whitening+alpha-qe", "raw")
+    assert sum(found["map@r"].values()) == len(comparison.ids)
+    assert comparison.harm("average-qe", "alpha-qe-8-3")["against"] == "alpha-qe-8-3"
+    with pytest.raises(InputError, match="paper has no scores here; wanted one of raw"):
+        comparison.harm("paper")
+
+
+def test_progress_counts_methods_and_seeds():
+    reports = []
+    compare(*split_half(clusters()), ["pca-whitening"], seeds=2, progress=lambda *report: reports.append(report))
+    assert [done for _, done, total in reports] == [0, 2, 3, 4] and {total for *_, total in reports} == {4}
+
+
+# ---- what cannot be compared -------------------------------------------------------------------------------------
+
+
+def test_a_method_that_cannot_work_is_skipped_with_its_reason_and_the_others_go_on():
+    one_class = clusters(n_classes=1)
+    document = compare(one_class, clusters(seed=1), ["lda", "alpha-qe-8-3"]).document()
+    assert document["methods"][1]["method"] == "lda"
+    assert "bring more classes" in document["methods"][1]["skipped"]
+    assert set(document["methods"][1]) == {"method", "skipped"}
+    assert "map@r" in document["methods"][2]
+
+
+def test_a_bug_is_not_hidden():
+    def broken():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        compare(*split_half(clusters()), [Contender("broken", broken)])
+
+
+def test_raw_must_work():
+    with pytest.raises(InputError):
+        compare(clusters(), Embeddings.from_vectors(np.ones((1, 12)), labels=[0]), ["raw"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seeds": 0}, "seeds is 0; wanted a whole number, at least 1"),
+        ({"methods": ["nonsense"]}, "there is no method 'nonsense'; wanted all, or some of raw, pca-whitening"),
+        ({"training": Embeddings.from_vectors(np.eye(12))}, "the training items have no labels"),
+        ({"test": Embeddings.from_vectors(np.eye(3), labels=[1, 2, 3])}, "12 dimensions and the test items 3"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(change, message):
+    training, test = split_half(clusters())
+    with pytest.raises(InputError, match=message):
+        compare(**{"training": training, "test": test, "methods": ["raw"]} | change)

@@ -1,0 +1,65 @@
+"""The contenders: their names, their budgets, and the refiners among them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from entourage.compare import CONTENDERS, compare, select, split_half
+from entourage.compare.contenders import BUDGET, Refined
+from entourage.errors import NotFittedError
+
+from .samples import clusters
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_names_in_their_order():
+    assert [contender.name for contender in select("all")] == list(CONTENDERS)
+    assert next(iter(CONTENDERS)) == "raw" and list(CONTENDERS)[-3:] == ["paper", "universal", "relational"]
+    assert [contender.name for contender in select("lda")] == ["raw", "lda"]
+    assert CONTENDERS["raw"].draws_nothing and CONTENDERS["diffusion-fixed"].draws_nothing
+    assert not CONTENDERS["self-attention"].draws_nothing and not CONTENDERS["paper"].draws_nothing
+
+
+def test_no_contender_has_more_than_its_budget_and_every_setting_can_be_built():
+    for contender in CONTENDERS.values():
+        changes = [change for stage in contender.stages for change in stage]
+        assert len(changes) <= BUDGET
+        for change in changes:
+            contender.build(**contender.fixed | change)
+
+
+def test_a_refiner_is_fitted_with_its_recipe_and_the_universal_one_without_labels(monkeypatch):
+    made = []
+
+    class FakeRefiner:
+        n_parameters_ = 7
+
+        def __init__(self, *, recipe, seed):
+            made.append(self)
+            self.recipe, self.seed = recipe, seed
+
+        def fit(self, items):
+            self.labels = items.labels
+            self.history_ = SimpleNamespace(best_epoch=4)
+            return self
+
+        def transform(self, items):
+            assert items.labels is None
+            return items.vectors
+
+    monkeypatch.setattr("entourage.systems.context_refiner.ContextRefiner", FakeRefiner)
+    training, test = split_half(clusters())
+    comparison = compare(training, test, ["relational", "paper", "universal"], seeds=2)
+    assert [(refiner.recipe, refiner.seed) for refiner in made[:4]] == [
+        *(("relational", 0), ("relational", 1)),
+        *(("paper", 0), ("paper", 1)),
+    ]
+    assert made[4].labels is None and made[0].labels is training.labels
+    rows = {row["method"]: row for row in comparison.document()["methods"]}
+    assert rows["paper"]["parameters"] == 7
+    assert rows["paper"]["settings"][1] == {"recipe": "paper", "kept_epoch": 4}
+    assert rows["paper"]["map@r"] == rows["raw"]["map@r"]
+    assert comparison.harm()["method"] == "relational"
+    with pytest.raises(NotFittedError, match="has not learned anything"):
+        Refined().transform(test)

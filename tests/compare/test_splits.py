@@ -1,0 +1,48 @@
+"""Who learns from what: half of the classes, or as told."""
+
+import numpy as np
+import pytest
+
+from entourage.compare import compare, split_as_told, split_half
+from entourage.errors import InputError
+from entourage.values import Embeddings
+
+from .samples import clusters
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_half_is_the_first_half_of_the_sorted_classes():
+    items = Embeddings.from_vectors(np.eye(5), labels=["9", "10", "7", "7", "8"])
+    training, test = split_half(items)
+    assert (training.ids.tolist(), test.ids.tolist()) == ([2, 3, 4], [0, 1])  # 7 and 8 as numbers, not as text
+    training, test = split_half(Embeddings.from_vectors(np.eye(5), labels=["b", "c", "a", "a", "10"]))
+    assert training.labels.tolist() == ["a", "a", "10"]
+    with pytest.raises(InputError, match="all items are of one class"):
+        split_half(Embeddings.from_vectors(np.eye(2), labels=[1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (["train", "test"], r"shape \(2,\) for 3 vectors"),
+        (["train", "test", "val"], "entry 2 of the split is 'val'"),
+        ([0, 1, 1], "entry 0 of the split is '0'"),
+        ([True, False, True], "wanted the word train or test"),
+        (["train"] * 3, "no entry of the split is 'test'"),
+        (["test"] * 3, "no entry of the split is 'train'"),
+    ],
+)
+def test_a_split_that_says_anything_else_is_refused(parts, message):
+    with pytest.raises(InputError, match=message):
+        split_as_told(Embeddings.from_vectors(np.eye(3), labels=[0, 1, 2]), parts)
+
+
+def test_overlapping_classes_are_a_warning():
+    items = clusters()
+    training, test = split_as_told(items, np.where(np.arange(len(items)) % 2, "train", "test"))
+    comparison = compare(training, test, ["raw"])
+    assert comparison.warnings == (
+        "10 of the test classes are training classes too: this is not a zero-shot comparison",
+    )
+    assert comparison.protocol["test_classes_seen_in_training"] == 10

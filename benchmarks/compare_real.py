@@ -58,8 +58,8 @@ def load(folder: Path, progress) -> Embeddings:
     labels = np.array([file.parent.name for file in files])
     kept = ENCODED / f"{folder.name}.npy"
     if not kept.exists():
-        classes = np.unique(labels)
-        seen = np.isin(labels, classes[: len(classes) // 2])
+        training, _ = split_half(Embeddings.from_vectors(np.ones((len(labels), 1)), labels=labels))
+        seen = np.isin(labels, training.labels)
         pixels = np.stack([np.asarray(Image.open(file).convert("L")) for file in files])
         encoder = train_encoder(Images(pixels[seen], labels[seen]), ENCODER_EPOCHS, 0, progress)
         ENCODED.mkdir(exist_ok=True)
@@ -71,8 +71,10 @@ def keep(dataset: str, document: dict) -> None:
     """Add the rows of a dataset to the file and write the table anew."""
     file = RESULTS / "compare_real.json"
     results = json.loads(file.read_text()) if file.exists() else {}
-    rows = results.setdefault(dataset, {"protocol": document["protocol"], "methods": {}})["methods"]
-    rows |= {row["method"]: row for row in document["methods"]}
+    result = results.setdefault(dataset, {"protocol": document["protocol"], "methods": {}})
+    if result["protocol"] != document["protocol"]:
+        raise SystemExit(f"{file} holds {dataset} under another protocol; delete it there to measure anew")
+    result["methods"] |= {row["method"]: row for row in document["methods"]}
     RESULTS.mkdir(exist_ok=True)
     file.write_text(json.dumps(results, indent=1) + "\n")
     (RESULTS / "compare_real.md").write_text(table(results))

@@ -135,8 +135,8 @@ def glyph_sources(progress) -> tuple[list, list]:
     test = data.load("glyphs", "test", per_class=60, seed=1, progress=progress)
     latin = np.char.startswith(train.labels.astype(str), "Latin")
     learned_from, unseen = [], []
-    for number, (classes, epochs, seed) in enumerate(ENCODERS):
-        for seen in (latin, ~latin) if epochs < 30 else ((latin, ~latin)[number % 2],):
+    for classes, epochs, seed in ENCODERS:
+        for seen in (latin, ~latin):
             encoder = train_encoder(some(train, seen, classes), epochs, seed, progress)
             learned_from.append((embed(encoder, train.pixels[~seen]), label_codes(train.labels[~seen])))
         unseen.append((embed(encoder, test.pixels), label_codes(test.labels)))

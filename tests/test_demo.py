@@ -63,7 +63,7 @@ def test_progress_is_reported_throughout(run):
     assert {
         "drawing glyphs",
         "training the encoder",
-        "learning base maps",
+        "choosing a base map",
         "choosing how to weigh",
         "embedding",
         "ranking",

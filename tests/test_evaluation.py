@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from entourage import evaluation
-from entourage.errors import InputError
+from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import evaluate, evaluate_embeddings, mean_average_precision_at_r
 from entourage.neighbors import exact
 from entourage.values import Embeddings
@@ -216,3 +216,16 @@ def test_nmi_can_be_skipped_and_the_protocol_says_so():
 def test_unusable_input_is_refused_with_a_reason(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("labels, gallery_labels", [(["a", "b", "c"], None), (["a", "a", "b"], ["x", "y", "y"])])
+def test_scores_that_could_only_be_zero_are_refused(labels, gallery_labels):
+    vectors = np.eye(3)
+    gallery = None if gallery_labels is None else vectors
+    with pytest.raises(InputError, match="no query has a match"):
+        evaluate(vectors, labels, gallery=gallery, gallery_labels=gallery_labels)
+
+
+def test_one_class_is_worth_a_warning():
+    with pytest.warns(EntourageWarning, match="one class"):
+        evaluate(np.eye(3), ["a", "a", "a"], nmi=False)

@@ -11,6 +11,7 @@ _HOMES = {
     "ContextRefiner": "systems.context_refiner",
     "Embeddings": "values",
     "EntourageError": "errors",
+    "EntourageWarning": "errors",
     "Neighbors": "values",
     "Scores": "evaluation",
     "Trajectory": "values",
@@ -22,6 +23,7 @@ __all__ = sorted([*_HOMES, "__version__"])
 
 if TYPE_CHECKING:
     from entourage.errors import EntourageError as EntourageError
+    from entourage.errors import EntourageWarning as EntourageWarning
     from entourage.evaluation import Scores as Scores
     from entourage.evaluation import evaluate as evaluate
     from entourage.neighbors import search as search

@@ -98,7 +98,6 @@ def run_demo(
         "context": f"transductive: {refiner.n_neighbors_} neighbours among the test pictures, labels unused",
         "encoder": f"SmallResNet, {settings.encoder_epochs} epochs, multi-similarity loss",
         "refiner": _learned(refiner),
-        "caveat": "the universal scorer was trained on other drawings of these scripts, among other sources",
         "seed": seed,
         **scores[-1].protocol,
     }

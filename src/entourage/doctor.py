@@ -136,6 +136,8 @@ def _judge_by_looks(values: dict, dimensions: int) -> str:
 def _judge_by_labels(values: dict) -> str:
     if not values["possible_purity"]:
         return _line("will not help", "no class has two distinct items", "collect more per class")
+    if values["chance_purity"] == 1:
+        return _line("cannot be judged", "all items are of one class", "give labels that differ, or none")
     doubt, learnable = _doubt(values), values["usable_classes"] >= CLASSES_TO_LEARN_FROM
     missing = values["possible_map@r"] - values["map@r"]
     if missing < LITTLE_ROOM:
@@ -201,7 +203,7 @@ def _belief(graph: Graph, chances: np.ndarray | None) -> list[Finding]:
 def _hubness(graph: Graph) -> list[Finding]:
     rows = graph.found.rows[:, :HUBNESS_AT]  # (G, k)
     if not rows.size:
-        return [Finding(name, None) for name in ("hubness", "nobodys_neighbors", "largest_in_degree")]
+        return [Finding(name, None) for name in ("hubness", "never_listed", "most_listed")]
     listed = np.bincount(rows.ravel(), minlength=len(rows))
     away = listed - listed.mean()
     skewness = float((away**3).mean() / max(listed.std(), 1e-12) ** 3)
@@ -212,8 +214,8 @@ def _hubness(graph: Graph) -> list[Finding]:
             skewness,
             f"skewness of how often an item is among the {rows.shape[1]} nearest of others{hubs * (skewness > _HUBS)}",
         ),
-        Finding("nobodys_neighbors", float((listed == 0).mean()), "share of items that are in no such list"),
-        Finding("largest_in_degree", int(listed.max()), f"of these lists hold one item; {rows.shape[1]} on average"),
+        Finding("never_listed", float((listed == 0).mean()), "share of items that are among the nearest of no other"),
+        Finding("most_listed", int(listed.max()), f"lists hold the same item; {rows.shape[1]} on average"),
     ]
 
 

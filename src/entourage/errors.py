@@ -7,14 +7,27 @@
     ├── NotFittedError (ValueError)  an estimator used before fit
     └── MissingExtra (ImportError)   an optional part that is not installed; names the pip line
 
-The command line turns each into one sentence on standard error and exit code 2.
+The command line turns each into one sentence on standard error and exit code 2. What works, but hardly as intended,
+is an EntourageWarning.
 """
 
-__all__ = ["EntourageError", "FileError", "InputError", "MissingExtra", "ModelError", "NotFittedError"]
+__all__ = [
+    "EntourageError",
+    "EntourageWarning",
+    "FileError",
+    "InputError",
+    "MissingExtra",
+    "ModelError",
+    "NotFittedError",
+]
 
 
 class EntourageError(Exception):
     """Root of all errors Entourage raises on purpose."""
+
+
+class EntourageWarning(UserWarning):
+    """Something that works, but hardly as intended: vectors returned as they are, scores that mean nothing."""
 
 
 class InputError(EntourageError, ValueError):

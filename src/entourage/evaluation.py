@@ -3,6 +3,7 @@
 The ranking is made and scored block by block of queries, so memory does not grow with N x N.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from entourage import metrics
 from entourage.clustering import kmeans
-from entourage.errors import InputError
+from entourage.errors import EntourageWarning, InputError
 from entourage.neighbors import own_gallery_rows, search_blocks
 from entourage.values import Embeddings, Neighbors, label_codes, shared_codes
 
@@ -30,10 +31,12 @@ class Scores:
     """(N,) 1 where the nearest item has the query's label."""
     average_precision: np.ndarray
     """(N,) average precision at R of each query."""
+    warnings: tuple[str, ...] = ()
+    """Why these scores may mean less than they seem to; each is also given as an EntourageWarning."""
 
     def document(self) -> dict:
         """What `--json` prints."""
-        return {"protocol": self.protocol, "metrics": self.metrics}
+        return {"protocol": self.protocol, "metrics": self.metrics, "warnings": list(self.warnings)}
 
 
 def evaluate(
@@ -94,15 +97,23 @@ def evaluate_embeddings(
         values["nmi"] = metrics.normalized_mutual_information(query_codes[by_id], clusters)
         if progress:
             progress("clustering for NMI", 1, 1)
+    doubts = ("the gallery has one class: whatever is found there is right",) * (len(np.unique(gallery_codes)) == 1)
+    for doubt in doubts:
+        warnings.warn(doubt, EntourageWarning, stacklevel=2)
     protocol = _protocol(queries, target, own_rows, matches, no_match, nmi, seed)
-    return Scores(values, protocol, per_query["recall@1"], per_query["map@r"])
+    return Scores(values, protocol, per_query["recall@1"], per_query["map@r"], doubts)
 
 
 def _rank_and_score(queries, gallery, query_codes, gallery_codes, matches, available, progress) -> dict:
     """Every per-query metric, name -> (N,)."""
     depth = min(available, max(MAP_AT, *RECALL_AT, int(matches.max())))
-    blocks = []
-    for block, ranking in search_blocks(queries, gallery, depth):
+    ranked, blocks = search_blocks(queries, gallery, depth), []
+    if not matches.any():
+        raise InputError(
+            "no query has a match, so that every score would be 0; wanted labels that occur twice, or in the gallery: "
+            "check that both are labelled alike"
+        )
+    for block, ranking in ranked:
         hits = gallery_codes[ranking.rows] == query_codes[block, None]
         blocks.append(_score(hits, matches[block]))
         if progress:

@@ -13,7 +13,7 @@ METRICS = [*(f"recall@{k}" for k in (1, 2, 4, 8, 10, 100)), "r-precision", "map@
 @pytest.mark.parametrize("source", ["v.npy --labels l.npy", "v.npz --labels l.csv", "v.parquet --labels n"])
 def test_evaluate_reports_every_metric_as_a_fraction(inside, source):
     scores = document(run(f"evaluate {source} --json"))
-    assert set(scores) == {"protocol", "metrics"}
+    assert set(scores) == {"protocol", "metrics", "warnings"}
     assert list(scores["metrics"]) == METRICS
     assert all(0 <= value <= 1 for value in scores["metrics"].values())
     assert scores["metrics"]["recall@1"] == pytest.approx(0.85)

@@ -7,6 +7,7 @@ import pytest
 from entourage.compare import CONTENDERS, compare, select, split_half
 from entourage.compare.contenders import BUDGET, Refined
 from entourage.errors import NotFittedError
+from entourage.systems.context_refiner import ContextRefiner, learning
 
 from .samples import clusters
 
@@ -63,3 +64,18 @@ def test_a_refiner_is_fitted_with_its_recipe_and_the_universal_one_without_label
     assert comparison.harm()["method"] == "relational"
     with pytest.raises(NotFittedError, match="has not learned anything"):
         Refined().transform(test)
+
+
+def test_the_relational_refiner_compares_no_more_settings_than_any_rival_may(monkeypatch):
+    seen = set()
+
+    def average(settings, scores):
+        seen.add(settings)
+        return original(settings, scores)
+
+    original = learning._average
+    monkeypatch.setattr(learning, "_average", average)
+    ContextRefiner().fit(clusters(n_classes=9))
+    maps, weighings = ({s for s in seen if isinstance(s, tuple) and len(s) == size} for size in (2, 4))
+    assert 4 <= len(maps) <= 10 and 5 <= len(weighings) <= 13  # among the weighings is the base map alone
+    assert len(maps) + len(weighings) - 1 <= BUDGET

@@ -154,7 +154,7 @@ def test_text_in_another_encoding_is_refused(folder, name):
     ("vectors", "labels", "message"),
     [
         ("plain.npy", "nothing.csv", "labels file nothing.csv does not exist; check the path"),
-        ("plain.npy", "nothing", "the labels nothing do not exist; wanted a .npy, .csv, .txt file"),
+        ("plain.npy", "nothing", "there is no file nothing to read labels from; wanted .npy, .csv, .txt"),
         ("own.npz", "kind", "kind is neither a file nor a column of .*own.npz, which has vectors, ids, labels, animal"),
         ("own.parquet", "kind", "neither a file nor a column of .*which has id, vector, label, animal, meta.kind"),
         ("own.parquet", "vector", "column `vector` is of type list<.*>; wanted one integer or text per row"),

@@ -6,6 +6,7 @@ the usage before it.
 """
 
 import functools
+import warnings
 from typing import Annotated
 
 import typer
@@ -17,7 +18,7 @@ from entourage.cli.doctor import doctor
 from entourage.cli.evaluate import evaluate
 from entourage.cli.fit import fit
 from entourage.cli.refine import refine
-from entourage.errors import EntourageError
+from entourage.errors import EntourageError, EntourageWarning
 
 __all__ = ["app", "main"]
 
@@ -38,7 +39,9 @@ def one_sentence_errors(command):
     @functools.wraps(command)
     def run(*args, **options):
         try:
-            command(*args, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", EntourageWarning)  # the commands print them
+                command(*args, **options)
         except BrokenPipeError:  # `entourage ... | head` has seen enough
             raise
         except (EntourageError, OSError) as error:

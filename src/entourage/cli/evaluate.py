@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from entourage.cli.options import Json, Labels, Seed, Vectors, check_labelled, is_same
-from entourage.cli.output import facts, print_report
+from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import InputError
 
 __all__ = ["evaluate"]
@@ -42,4 +42,5 @@ def evaluate(
         target = None  # one set, in which no item finds itself
     with terminal_progress() as progress:
         scores = evaluate_embeddings(items, target, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
+    print_warnings(list(scores.warnings))
     print_report(scores.document(), as_json, facts(scores.protocol), facts(scores.metrics, percent=True))

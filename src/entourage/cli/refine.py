@@ -33,6 +33,10 @@ def refine(
     from entourage.progress import terminal_progress
     from entourage.store import check_writable_like, read_vectors, write_like
 
+    for given in filter(None, (vectors, context)):
+        for target in filter(None, (out, context_out)):
+            if target.exists() and is_same(target, given):
+                raise InputError(f"{target} is an input; give what is written a name of its own")
     check_writable_like(vectors, out, overwrite=overwrite)
     if context_out is not None:
         if context is None:

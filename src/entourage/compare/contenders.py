@@ -1,8 +1,8 @@
 """The methods of the bake-off by name: how each is built, and the settings it may choose from.
 
 Every rival has the same budget of at most 24 settings. Stages follow each other, each keeping the best so far: a chain
-chooses its first part with the expansion's defaults, then the expansion. The refiners choose their settings themselves,
-in fit, on the training classes alone.
+chooses its first part with the expansion's defaults, then the expansion. The refiners choose by themselves, in fit, on
+the training classes alone: the relational one among 22 settings.
 """
 
 from collections.abc import Callable, Sequence

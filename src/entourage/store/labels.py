@@ -59,7 +59,7 @@ def _own_column(name: str, path: Path) -> np.ndarray:
             if name in names:
                 return arrays[name]
     else:
-        raise FileError(f"the labels {name} do not exist; wanted a {', '.join(FORMATS)} file: check the path")
+        raise FileError(f"there is no file {name} to read labels from; wanted {', '.join(FORMATS)}: check the path")
     raise FileError(f"{name} is neither a file nor a column of {path}, which has {', '.join(names)}; name one of those")
 
 

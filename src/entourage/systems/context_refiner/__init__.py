@@ -10,6 +10,7 @@ N items, M context items, k neighbours, T steps, d dimensions.
 import hashlib
 import json
 import math
+import warnings
 from dataclasses import asdict
 from inspect import signature
 from numbers import Integral, Real
@@ -17,7 +18,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from entourage.errors import InputError, ModelError, NotFittedError
+from entourage.errors import EntourageWarning, InputError, ModelError, NotFittedError
 from entourage.store import read_model, usable_model, write_model
 from entourage.systems.context_refiner.learning import fit_relational
 from entourage.systems.context_refiner.paper import PaperNetwork, fit_paper
@@ -122,9 +123,16 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         Without labels the relational recipe takes the universal scorer, after a look at X whether it would help.
         checkpoint (paper's recipe): a file replaced after every epoch, from which `resume=True` goes on; it is left
         in place, and is of no use once the fitted refiner is saved. progress: called as progress(title, done, total).
+        What report()["warnings"] holds is also given as an EntourageWarning.
         """
         items = _embeddings(X, y)
         self._check_settings()
+        self._learn(items, checkpoint, resume, progress)
+        for warning in self._report["warnings"]:
+            warnings.warn(warning, EntourageWarning, stacklevel=2)
+        return self
+
+    def _learn(self, items: Embeddings, checkpoint, resume: bool, progress) -> None:
         self.n_blocks_ = int(self.n_blocks or _DEPTH[self.recipe])
         self.n_features_in_, self.history_ = items.dim, None
         if self.recipe == "paper":
@@ -134,13 +142,12 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
             fingerprint = self._fingerprint(items) if checkpoint else ""
             kept = {"fingerprint": fingerprint, "checkpoint": checkpoint, "resume": resume}
             self.network_, self.history_, self._report = fit_paper(self, items, **kept, progress=progress)
-            return self
+            return
         if checkpoint or resume:
             raise InputError("the relational recipe keeps no checkpoint; leave checkpoint and resume out")
         fit_recipe = fit_universal if items.labels is None else fit_relational
         self.network_, self._report = fit_recipe(self, items, progress=progress)
         self.n_neighbors_ = int(self.network_.n_neighbors)
-        return self
 
     def report(self) -> dict:
         """How the fit went: {"protocol", "metrics", "warnings"}, and with the paper's recipe the "curve"."""

@@ -48,9 +48,12 @@ def _weights() -> dict:
     return load_file(UNIVERSAL_FILE)
 
 
-def universal_network() -> RelationalNetwork:
-    """A new network with the universal scorer and no base map."""
-    return RelationalNetwork.from_weights(_weights())
+def universal_network(n_neighbors: int | None = None) -> RelationalNetwork:
+    """A new network with the universal scorer and no base map; another number of neighbours on request."""
+    network = RelationalNetwork.from_weights(_weights())
+    if n_neighbors is not None:
+        network.n_neighbors.fill_(n_neighbors)
+    return network
 
 
 def forecast(items: Embeddings, *, progress=None) -> Forecast:
@@ -65,9 +68,7 @@ def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[Relati
 
     Where the forecast is that it would not help, the network leaves vectors as they are, and the report says so.
     """
-    network, expected = universal_network(), forecast(items, progress=progress)
-    if settings.n_neighbors is not None:
-        network.n_neighbors.fill_(settings.n_neighbors)
+    network, expected = universal_network(settings.n_neighbors), forecast(items, progress=progress)
     if expected.doubt:
         network.blend.fill_(1.0)
     protocol = {

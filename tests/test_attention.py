@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from entourage import attention
 from entourage.attention import CrossAttention
-from entourage.systems.context_refiner import paper
 from entourage.systems.context_refiner.paper import PaperNetwork
 from entourage.training import seeded
 
@@ -140,7 +140,7 @@ def test_parts_of_a_large_set_are_put_together_in_order(data, monkeypatch):
     queries, gallery, rows = data
     network = network_with_biases()
     whole = list(network.steps(queries, gallery, rows, T))
-    monkeypatch.setattr(paper, "_ITEMS_AT_ONCE", 3)
+    monkeypatch.setattr(attention, "_ITEMS_AT_ONCE", 3)
     for (e, weights), (wanted_e, wanted_weights) in zip(network.steps(queries, gallery, rows, T), whole, strict=True):
         torch.testing.assert_close(e, wanted_e)
         torch.testing.assert_close(weights, wanted_weights)

@@ -12,13 +12,14 @@ N items, M context items, k neighbours, T blocks, d dimensions.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage.attention import CrossAttention, glorot_linear
+from entourage.attention import CrossAttention, Offer, glorot_linear
 from entourage.errors import InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.losses import multi_similarity
@@ -27,9 +28,7 @@ from entourage.sampling import check_usable_classes, class_balanced_batches, hol
 from entourage.training import History, fit_model, seeded
 from entourage.values import Embeddings, label_codes
 
-__all__ = ["PaperNetwork", "fit_paper"]
-
-_ITEMS_AT_ONCE = 1024
+__all__ = ["PaperNetwork", "PreparedGallery", "fit_paper"]
 
 
 class PaperNetwork(nn.Module):
@@ -54,38 +53,94 @@ class PaperNetwork(nn.Module):
     def steps(self, e: Tensor, gallery: Tensor, rows: Tensor, n_steps: int):
         """Yield (e^t, weights^t) for t = 1..n_steps; e (N, d), gallery (M, d), rows (N, k) of the gallery.
 
-        The same as `forward`, arranged for whole sets: keys and values depend on the gallery item alone, so
-        each block prepares every item once instead of once per item that has it for a neighbour.
+        The same as `forward`, arranged for whole sets: what an item offers depends on the item alone, so each block
+        prepares every item that is somebody's neighbour once, instead of once per item that has it for a neighbour.
         """
+        used, rows = rows.unique(return_inverse=True)
+        context = gallery if len(used) == len(gallery) else gallery[used]
         for block in self.blocks[:n_steps]:
-            keys, values = (
-                torch.cat(parts) for parts in zip(*map(block.prepare, gallery.split(_ITEMS_AT_ONCE)), strict=True)
-            )
-            updated, weights = torch.empty_like(e), torch.empty(rows.shape, dtype=e.dtype)
-            for part in torch.arange(len(e)).split(_ITEMS_AT_ONCE):
-                update, weights[part] = block(e[part], keys[rows[part]], values[rows[part]])
-                updated[part] = F.normalize(e[part] + update, dim=1)
-            e = updated
+            e, weights = block.refined(e, block.offer(context, finished=len(used) < len(e)), rows)
             yield e, weights
 
     @torch.no_grad()
     def refine(
-        self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None
+        self,
+        items: Embeddings,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress=None,
+        *,
+        last_only: bool = False,
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
-        """Yield (e^t (N, out), weights^t (N, k), neighbour rows (N, k)) for t = 0..n_steps; no weights at t = 0."""
-        needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
-        if len(gallery) < needed:
-            raise InputError(
-                f"{len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
-                f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
-            )
-        rows = search(items, gallery, n_neighbors, progress=progress).rows
-        e, among, context = map(torch.from_dlpack, (items.vectors, gallery.vectors, rows))
-        yield self.finish(e).numpy(), None, rows
+        """Yield (e^t (N, out), weights^t (N, k), neighbour rows (N, k)) for t = 0..n_steps; no weights at t = 0.
+
+        last_only: yield t = n_steps alone.
+        """
+        rows = _context(items, gallery, n_neighbors, progress)
+        e, among, context = self._tensors(items.vectors, gallery.vectors, rows)
+        if not last_only or not n_steps:
+            yield self.finish(e).numpy(force=True), None, rows
         for t, (state, weights) in enumerate(self.steps(e, among, context, n_steps), start=1):
-            yield self.finish(state).numpy(), weights.numpy(), rows
+            if not last_only or t == n_steps:
+                yield self.finish(state).numpy(force=True), weights.numpy(force=True), rows
             if progress:
                 progress("refining", t, n_steps)
+
+    @torch.no_grad()
+    def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> "PreparedGallery":
+        """What the gallery offers to any query in each block: T tables of (M, 2d), kept."""
+        (among,) = self._tensors(gallery.vectors)
+        offers = []
+        for t, block in enumerate(self.blocks[:n_steps], start=1):
+            offers.append(block.offer(among, finished=True))
+            if progress:
+                progress("preparing the gallery", t, n_steps)
+        return PreparedGallery(self, gallery, n_neighbors, offers)
+
+    def _tensors(self, *arrays: np.ndarray) -> list[Tensor]:
+        """The arrays where the weights are; on the processor they are not copied."""
+        device = next(self.parameters()).device
+        return [torch.from_dlpack(array).to(device) for array in arrays]
+
+
+@dataclass(frozen=True)
+class PreparedGallery:
+    """A gallery that is not prepared again for each query."""
+
+    network: PaperNetwork
+    gallery: Embeddings
+    n_neighbors: int
+    offers: list[Offer]
+
+    def refined(self, progress=None) -> np.ndarray:
+        """The refined gallery (M, out)."""
+        return self.refine(self.gallery, progress)
+
+    @torch.no_grad()
+    def refine(self, items: Embeddings, progress=None) -> np.ndarray:
+        """Refined items (N, out), whose context is found in the gallery."""
+        rows = _context(items, self.gallery, self.n_neighbors, progress)
+        return self.refine_given(items, rows)
+
+    @torch.no_grad()
+    def refine_given(self, items: Embeddings, rows: np.ndarray) -> np.ndarray:
+        """The same for neighbours already found, rows (N, k) of the gallery."""
+        e, rows = self.network._tensors(items.vectors, rows)
+        for block, offer in zip(self.network.blocks, self.offers, strict=False):  # fewer offers: an early exit
+            e, _ = block.refined(e, offer, rows)
+        return self.network.finish(e).numpy(force=True)
+
+
+def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress) -> np.ndarray:
+    """The gallery rows (N, k) of each item's neighbours."""
+    needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
+    if len(gallery) < needed:
+        raise InputError(
+            f"{len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
+            f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
+        )
+    return search(items, gallery, n_neighbors, progress=progress).rows
 
 
 def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resume=False, progress=None) -> tuple:

@@ -168,8 +168,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         n_steps = self.n_blocks_ if steps is None else steps
         if not isinstance(n_steps, Integral) or not 0 <= n_steps <= self.n_blocks_:
             raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_blocks_}, the number of steps")
-        for e, _, _ in self._states(*self._prepare(X, context), n_steps, progress):
-            last = e
+        *_, (last, _, _) = self._states(*self._prepare(X, context), n_steps, progress, last_only=True)
         return last.copy() if not last.flags.writeable else last
 
     def transform_both(self, queries, gallery, *, progress=None) -> tuple[np.ndarray, np.ndarray]:
@@ -201,9 +200,9 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
                 )
         return items, gallery
 
-    def _states(self, items, gallery, n_steps: int, progress):
+    def _states(self, items, gallery, n_steps: int, progress, **options):
         """(e^t, weights^t, rows) for t = 0..n_steps; nothing is weighed at t = 0."""
-        return self.network_.refine(items, gallery, self.n_neighbors_, n_steps, progress)
+        return self.network_.refine(items, gallery, self.n_neighbors_, n_steps, progress, **options)
 
     # ---- on disk -------------------------------------------------------------------------------------------
 

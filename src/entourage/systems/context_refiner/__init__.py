@@ -22,6 +22,7 @@ from entourage.store import read_model, usable_model, write_model
 from entourage.systems.context_refiner.learning import fit_relational
 from entourage.systems.context_refiner.paper import PaperNetwork, fit_paper
 from entourage.systems.context_refiner.relational import RelationalNetwork
+from entourage.systems.context_refiner.serving import ServedGallery
 from entourage.systems.context_refiner.universal import fit_universal
 from entourage.training import History
 from entourage.values import Attention, Embeddings, Trajectory
@@ -175,6 +176,16 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         """Refined queries (N, d) and the refined gallery (M, d) to search them in; either is of less use without the
         other."""
         return self.transform(queries, gallery, progress=progress), self.transform(gallery, progress=progress)
+
+    def serve(self, gallery, *, progress=None) -> ServedGallery:
+        """The gallery (M, d), prepared once for queries that keep coming.
+
+        `serve(gallery).transform(queries)` is `transform(queries, gallery)` without the part of the work that is the
+        gallery's own, and `serve(gallery).refined_gallery` is `transform(gallery)`.
+        """
+        _, items = self._prepare(gallery, None)
+        prepared = self.network_.prepare(items, self.n_neighbors_, self.n_blocks_, progress)
+        return ServedGallery(prepared, lambda queries: self._prepare(queries, None)[0])
 
     def trajectory(self, X, context=None, *, progress=None) -> Trajectory:
         """Every step e^0..e^T: trajectory(X)[t] is transform(X, steps=t)."""

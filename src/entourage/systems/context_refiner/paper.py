@@ -39,10 +39,15 @@ class PaperNetwork(nn.Module):
         self.blocks = nn.ModuleList(CrossAttention(dim) for _ in range(n_blocks))
         self.head = glorot_linear(dim, out_dim) if out_dim else nn.Identity()
 
-    def forward(self, e: Tensor, context: Tensor) -> Tensor:
-        """e^T (b, out) of e^0 (b, d) with each one's context (b, k, d): the form used in training."""
+    def forward(self, e: Tensor, context: Tensor, rows: Tensor) -> Tensor:
+        """e^T (b, out) of e^0 (b, d), whose context are rows (b, k) of context (m, d): the form used in training.
+
+        Items of one class share neighbours: each is prepared once, then gathered.
+        """
         for block in self.blocks:
-            e = F.normalize(e + block(e, *block.prepare(context))[0], dim=1)
+            # Unlike indexing, an embedding's gradient is summed in a fixed order, whatever the number of threads.
+            keys, values = (F.embedding(rows, offered) for offered in block.prepare(context))
+            e = F.normalize(e + block(e, keys, values)[0], dim=1)
         return self.finish(e)
 
     def finish(self, e: Tensor) -> Tensor:
@@ -113,15 +118,13 @@ class PreparedGallery:
     n_neighbors: int
     offers: list[Offer]
 
-    def refined(self, progress=None) -> np.ndarray:
+    def refined(self) -> np.ndarray:
         """The refined gallery (M, out)."""
-        return self.refine(self.gallery, progress)
+        return self.refine(self.gallery)
 
-    @torch.no_grad()
-    def refine(self, items: Embeddings, progress=None) -> np.ndarray:
+    def refine(self, items: Embeddings) -> np.ndarray:
         """Refined items (N, out), whose context is found in the gallery."""
-        rows = _context(items, self.gallery, self.n_neighbors, progress)
-        return self.refine_given(items, rows)
+        return self.refine_given(items, _context(items, self.gallery, self.n_neighbors))
 
     @torch.no_grad()
     def refine_given(self, items: Embeddings, rows: np.ndarray) -> np.ndarray:
@@ -132,7 +135,7 @@ class PreparedGallery:
         return self.network.finish(e).numpy(force=True)
 
 
-def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress) -> np.ndarray:
+def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress=None) -> np.ndarray:
     """The gallery rows (N, k) of each item's neighbours."""
     needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
     if len(gallery) < needed:
@@ -194,8 +197,9 @@ def _batch_loss(settings, network, items: Embeddings, codes, training_rows, prog
 
     def loss(batch) -> Tensor:
         rows = training_rows[batch]
+        used, seen = np.unique(context[batch], return_inverse=True)
         return multi_similarity(
-            network(vectors[rows], vectors[context[batch]]),
+            network(vectors[rows], vectors[used], torch.from_numpy(seen.reshape(context[batch].shape))),
             torch.from_numpy(codes[rows]),
             alpha=settings.alpha,
             beta=settings.beta,

@@ -357,12 +357,12 @@ class PreparedGallery:
     moves: list[np.ndarray]
     """z^0..z^T of its distinct items."""
 
-    def refined(self, progress=None) -> np.ndarray:
+    def refined(self) -> np.ndarray:
         """The refined gallery (M, d)."""
         look = self.company.look_within()
         return look.blended(self.mapped, (look.start, self.moves[-1]))
 
-    def refine(self, items: Embeddings, progress=None) -> np.ndarray:
+    def refine(self, items: Embeddings) -> np.ndarray:
         """Refined items (N, d), as seen from the gallery."""
         x = self.network.mapped(items)
         look = self.company.look_from(x, own_gallery_rows(items, self.gallery))

@@ -28,7 +28,7 @@ from entourage.sampling import check_usable_classes, class_balanced_batches, hol
 from entourage.training import History, fit_model, seeded
 from entourage.values import Embeddings, label_codes
 
-__all__ = ["PaperNetwork", "PreparedGallery", "fit_paper"]
+__all__ = ["PaperNetwork", "PreparedGallery", "batch_loss", "fit_paper"]
 
 
 class PaperNetwork(nn.Module):
@@ -158,6 +158,7 @@ def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resu
     held_out = hold_out_classes(codes, settings.validation_share, settings.seed)
     training_rows = np.flatnonzero(~held_out)
     validation = items.take(held_out) if held_out.any() else None
+    context = training_rows[_context_within(settings, items.take(training_rows), progress).rows]  # (n, k)
     network = seeded(settings.seed, lambda: PaperNetwork(items.dim, settings.n_blocks_, settings.out_dim))
     history = fit_model(
         network,
@@ -165,7 +166,7 @@ def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resu
         batches=lambda epoch: class_balanced_batches(
             codes[training_rows], settings.batch_classes, settings.batch_per_class, seed=settings.seed, epoch=epoch
         ),
-        loss=_batch_loss(settings, network, items, codes, training_rows, progress),
+        loss=batch_loss(settings, network, items, codes, training_rows, context),
         evaluate=validation and _validator(settings, network, validation),
         epochs=settings.epochs,
         patience=settings.patience,
@@ -186,13 +187,11 @@ def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resu
     return network, history, _report(settings, data, history, raw_score)
 
 
-def _batch_loss(settings, network, items: Embeddings, codes, training_rows, progress):
-    """The loss of a batch, given as positions in training_rows (n,).
+def batch_loss(settings, network: PaperNetwork, items: Embeddings, codes, training_rows, context):
+    """The loss of a batch, given as positions in training_rows (n,); context (n, k): their neighbours, rows of items.
 
-    Neighbours are found once, among the training rows; their vectors are gathered batch by batch from the one
-    copy of all vectors.
+    Vectors are gathered batch by batch from the one copy of all.
     """
-    context = training_rows[_context_within(settings, items.take(training_rows), progress).rows]  # (n, k)
     vectors = torch.from_dlpack(items.vectors)
 
     def loss(batch) -> Tensor:

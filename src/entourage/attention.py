@@ -126,16 +126,20 @@ def _starts_and_stops(n: int) -> tuple[range, list[int]]:
 # ---- on the processor compiled kernels, on other devices torch ---------------------------------------------------
 
 
+def _compiled_for(tensor: Tensor) -> bool:
+    return tensor.is_cpu
+
+
 def _room(n: int, d: int, like: Tensor) -> Tensor:
     """An empty (n, d) matrix; numpy asks the system for large pages, which are faster to get and to gather from."""
-    if not like.is_cpu:
+    if not _compiled_for(like):
         return torch.empty(n, d, dtype=like.dtype, device=like.device)
     return torch.from_numpy(np.empty((n, d), like[:0].numpy().dtype))
 
 
 def _attend(asked: Tensor, table: Tensor, rows: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     """Mixed values (n, d) and weights (n, k); see gathering.attend."""
-    if asked.is_cpu:
+    if _compiled_for(asked):
         return tuple(map(torch.from_numpy, gathering.attend(asked.numpy(), table.numpy(), rows.numpy(), scale)))
     keys, values = table[rows].chunk(2, dim=2)
     weights = (torch.einsum("bd,bkd->bk", asked, keys) * scale).softmax(dim=1)
@@ -143,7 +147,7 @@ def _attend(asked: Tensor, table: Tensor, rows: Tensor, scale: float) -> tuple[T
 
 
 def _unit_sum(x: Tensor, y: Tensor, *, out: Tensor) -> None:
-    if x.is_cpu:
+    if _compiled_for(x):
         gathering.unit_sum(1, x.numpy(), 1, y.numpy(), out=out.numpy())
     else:
         out.copy_(F.normalize(x + y, dim=1))

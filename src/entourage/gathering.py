@@ -26,7 +26,7 @@ def attend(asked: np.ndarray, offered: np.ndarray, rows: np.ndarray, scale: floa
     """
     asked, offered = _alike(asked, offered)
     mixed, weights = _place(out, asked), np.empty(rows.shape, asked.dtype)
-    scale = asked.dtype.type(scale)
+    rows, scale = _as_compiled(rows, np.int64), asked.dtype.type(scale)
     share_out(lambda *part: _attend(asked, offered, rows, scale, weights, mixed, *part), len(rows))
     return mixed, weights
 
@@ -34,7 +34,7 @@ def attend(asked: np.ndarray, offered: np.ndarray, rows: np.ndarray, scale: floa
 def gather_step(z: np.ndarray, context: np.ndarray, rows: np.ndarray, weights: np.ndarray, *, out=None) -> np.ndarray:
     """normalise(z_i + sum_j w_ij c_j), (N, d), for z (N, d), context c (M, d), rows of it and weights (N, k)."""
     z, context, weights = _alike(z, context, weights)
-    result = _place(out, z)
+    rows, result = _as_compiled(rows, np.int64), _place(out, z)
     share_out(lambda *part: _gather_step(z, context, rows, weights, result, *part), len(rows))
     return result
 
@@ -48,9 +48,16 @@ def unit_sum(a: float, x: np.ndarray, b: float, y: np.ndarray, *, out=None) -> n
 
 
 def _alike(*arrays: np.ndarray) -> list[np.ndarray]:
-    """The arrays, in the layout and the one type of float that the kernels are compiled for; copied only if needed."""
+    """The arrays as one type of float, float32 at least."""
     floats = np.result_type(np.float32, *arrays)
-    return [np.ascontiguousarray(array, floats) for array in arrays]
+    return [_as_compiled(array, floats) for array in arrays]
+
+
+def _as_compiled(array: np.ndarray, dtype) -> np.ndarray:
+    """The array in the one layout that kernels are compiled for, read only; copied if it must be."""
+    view = np.ascontiguousarray(array, dtype).view()
+    view.flags.writeable = False
+    return view
 
 
 def _place(out: np.ndarray | None, like: np.ndarray) -> np.ndarray:

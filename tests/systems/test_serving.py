@@ -37,6 +37,16 @@ def test_queries_get_what_the_gallery_as_context_gives_them(refiner, vectors):
         np.testing.assert_allclose(served.transform(queries[batch]), refined[batch], atol=1e-6)
 
 
+def test_both_at_once_are_what_they_are_one_by_one(refiner, vectors):
+    queries, gallery = vectors[QUERY], vectors[~QUERY]
+    refined, refined_gallery = refiner.transform_both(queries, gallery)
+    np.testing.assert_allclose(refined, refiner.transform(queries, gallery), atol=1e-6)
+    np.testing.assert_allclose(refined_gallery, refiner.transform(gallery), atol=1e-6)
+    for same in refiner.transform_both(gallery, gallery):
+        np.testing.assert_allclose(same, refined_gallery, atol=1e-6)
+        assert same.flags.writeable
+
+
 def test_queries_of_the_gallery_by_id_or_as_copies_get_the_same_too(refiner, vectors):
     gallery = Embeddings.from_vectors(np.vstack([vectors, vectors[:20]]), ids=[f"{i:03}" for i in range(380)])
     served = refiner.serve(gallery)

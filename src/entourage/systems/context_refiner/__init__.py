@@ -175,7 +175,9 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
     def transform_both(self, queries, gallery, *, progress=None) -> tuple[np.ndarray, np.ndarray]:
         """Refined queries (N, d) and the refined gallery (M, d) to search them in; either is of less use without the
         other."""
-        return self.transform(queries, gallery, progress=progress), self.transform(gallery, progress=progress)
+        items, among = self._prepare(queries, gallery)
+        both = self.network_.refine_both(items, among, self.n_neighbors_, self.n_blocks_, progress)
+        return tuple(refined.copy() if not refined.flags.writeable else refined for refined in both)
 
     def serve(self, gallery, *, progress=None) -> ServedGallery:
         """The gallery (M, d), prepared once for queries that keep coming.

@@ -93,6 +93,19 @@ class PaperNetwork(nn.Module):
                 progress("refining", t, n_steps)
 
     @torch.no_grad()
+    def refine_both(self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None):
+        """Refined items (N, out) and the refined gallery (M, out), whose keys and values serve both."""
+        rows = [_context(each, gallery, n_neighbors, progress) for each in (items, gallery)]
+        e, rows = np.concatenate([items.vectors, gallery.vectors]), np.concatenate(rows)
+        e, among, context = self._tensors(e, gallery.vectors, rows)
+        for t, (state, _) in enumerate(self.steps(e, among, context, n_steps), start=1):
+            last = state
+            if progress:
+                progress("refining", t, n_steps)
+        refined = self.finish(last).numpy(force=True)
+        return refined[: len(items)], refined[len(items) :]
+
+    @torch.no_grad()
     def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> "PreparedGallery":
         """What the gallery offers to any query in each block: T tables of (M, 2d), kept."""
         (among,) = self._tensors(gallery.vectors)

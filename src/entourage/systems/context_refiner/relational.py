@@ -231,6 +231,17 @@ class RelationalNetwork(nn.Module):
             if progress and t:
                 progress("refining", t, n_steps)
 
+    def refine_both(self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None):
+        """Refined items (N, d) and the refined gallery (M, d), by the one graph of the gallery."""
+        x, mapped = self.mapped(items), self.mapped(gallery)
+        company = self.company(build_graph(mapped, n_neighbors, progress), mapped, progress)
+        look, within = company.look_from(x, own_gallery_rows(items, gallery)), company.look_within()
+        for t, z in enumerate(look.moves(company.moves(n_steps))):
+            last = z
+            if progress and t:
+                progress("refining", t, n_steps)
+        return look.blended(x, last), within.blended(mapped, (within.start, last[1]))
+
     def company(self, graph: Graph, mapped: Embeddings, progress=None) -> "Company":
         """The members of a graph as they weigh each other; graph: of the mapped gallery."""
         suited = self._suited_to(graph)

@@ -107,20 +107,16 @@ class CrossAttention(nn.Module):
         """normalise(e + CA(e, c, c)) (N, d) and weights (N, k) of e (N, d), whose context c are rows (N, k) of what
         is offered."""
         result, weights = _room(*e.shape, e), torch.empty(rows.shape, dtype=e.dtype, device=e.device)
-        for part in map(slice, *_starts_and_stops(len(e))):
-            asked = self.query(e[part]).add_(e[part])
+        tables = (table.split(_ITEMS_AT_ONCE) for table in (e, rows, result, weights))
+        for part, context, place, shares in zip(*tables, strict=True):
+            asked = self.query(part).add_(part)
             if not offer.finished:
                 asked = asked @ self.key.outer.weight
-            update, weights[part] = _attend(asked, offer.table, rows[part], self.scale)
+            update, shares[:] = _attend(asked, offer.table, context, self.scale)
             if not offer.finished:
                 update = self.value.outer(update)
-            _unit_sum(e[part], update, out=result[part])
+            _unit_sum(part, update, out=place)
         return result, weights
-
-
-def _starts_and_stops(n: int) -> tuple[range, list[int]]:
-    starts = range(0, n, _ITEMS_AT_ONCE)
-    return starts, [min(start + _ITEMS_AT_ONCE, n) for start in starts]
 
 
 # ---- on the processor compiled kernels, on other devices torch ---------------------------------------------------

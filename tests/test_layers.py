@@ -19,8 +19,8 @@ LAYERS = [
     {"systems", "baselines"},
     {"evaluation", "training", "linear_maps", "encoders", "data"},
     {"sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics"},
-    {"store"},
-    {"values", "progress"},
+    {"store", "gathering"},
+    {"values", "progress", "threads"},
     {"errors"},
 ]
 HEIGHT = {part: -depth for depth, layer in enumerate(LAYERS) for part in layer}

@@ -17,10 +17,11 @@ import torch
 from torch.nn import functional as F
 
 from entourage import metrics
+from entourage.gathering import gather_step
 from entourage.linear_maps import class_means, eigen, head_maps, inverse_roots, within_class_covariance
 from entourage.neighbors import search, search_blocks
 from entourage.sampling import usable_classes
-from entourage.systems.context_refiner.relational import RelationScorer, blended, build_graph, step
+from entourage.systems.context_refiner.relational import RelationScorer, blended, build_graph
 from entourage.values import Embeddings, label_codes
 
 __all__ = [  # noqa: RUF022
@@ -183,7 +184,7 @@ class Trial:
         weights = scorer.probabilities(self.graph.relations) ** sharpness
         z = self.graph.items.vectors
         for _ in range(self.n_steps):
-            z = step(z, z, self.graph.found.rows, weights)
+            z = gather_step(z, z, self.graph.found.rows, weights)
         x, z = self.stage.items, z[self.graph.stands_for]
         return lambda blend: Stage(x.replace_vectors(blended(x.vectors, z, blend)), self.stage.asked)
 

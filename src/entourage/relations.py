@@ -13,7 +13,7 @@ import numpy as np
 from entourage.threads import share_out
 from entourage.values import Neighbors
 
-__all__ = ["RELATIONS", "Surroundings", "relation_features"]
+__all__ = ["RELATIONS", "Surroundings", "relation_features", "returned"]
 
 RELATIONS = (
     "similarity",
@@ -176,3 +176,25 @@ def _count_edges(rows, similarities, gallery_rows, gallery_similarities, own_row
         for r in range(voters):
             for t in range(k):
                 votes[gallery_rows[rows[i, r], t]] = 0
+
+
+def returned(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """For each edge i -> j the value of j -> i, (N, k), and 0 where i is not in j's list; values and rows (N, k).
+
+    >>> returned(np.array([[0.9], [0.5], [0.7]]), np.array([[1], [0], [0]])).tolist()
+    [[0.5], [0.9], [0.0]]
+    """
+    result = np.zeros_like(values)
+    values, rows = np.ascontiguousarray(values), np.ascontiguousarray(rows)
+    share_out(lambda *part: _return_values(values, rows, result, *part), len(rows))
+    return result
+
+
+@numba.njit(nogil=True, cache=True)
+def _return_values(values, rows, result, start, stop):
+    for i in range(start, stop):
+        for r in range(rows.shape[1]):
+            j = rows[i, r]
+            for t in range(rows.shape[1]):
+                if rows[j, t] == i:
+                    result[i, r] = values[j, t]

@@ -21,7 +21,7 @@ from entourage.gathering import gather_step
 from entourage.linear_maps import class_means, eigen, head_maps, inverse_roots, within_class_covariance
 from entourage.neighbors import search, search_blocks
 from entourage.sampling import usable_classes
-from entourage.systems.context_refiner.relational import RelationScorer, blended, build_graph
+from entourage.systems.context_refiner.relational import RelationScorer, blended, build_graph, trust
 from entourage.values import Embeddings, label_codes
 
 __all__ = [  # noqa: RUF022
@@ -181,7 +181,7 @@ class Trial:
 
     def refined(self, scorer: RelationScorer, sharpness: float):
         """The refined stage as a function of the blend."""
-        weights = scorer.probabilities(self.graph.relations) ** sharpness
+        weights = trust(scorer, self.graph) ** sharpness
         z = self.graph.items.vectors
         for _ in range(self.n_steps):
             z = gather_step(z, z, self.graph.found.rows, weights)

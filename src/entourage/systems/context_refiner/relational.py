@@ -2,12 +2,13 @@
 
     x = normalise(e M)                                  a learned base map M, or the vectors as they are
     p_ij = sigmoid(f(relations_ij))                     a small scorer: are i and its neighbour j of one class?
-    z_i^t = normalise(z_i^{t-1} + sum_j p_ij^s z_j^{t-1}),   z^0 = x,   t = 1..T
+    w_ij = (3/4 p_ij + 1/4 p_ji)^s                      p_ji = 0 where i is not among the neighbours of j
+    z_i^t = normalise(z_i^{t-1} + sum_j w_ij z_j^{t-1}),   z^0 = x,   t = 1..T
     e_i^t = normalise(b x_i + (1 - b) z_i^t)
 
 The step is attention over the item itself and its k neighbours: a softmax of the logits 0 for itself and
-s log p_ij for j, values as they are. Relations (see relations.py) mean the same for any encoder, so a scorer carries
-over to classes, and to encoders, that it has not seen. With s large or p small the step does nothing; with p_ij a
+log w_ij for j, values as they are. Relations (see relations.py) mean the same for any encoder, so a scorer carries
+over to classes, and to encoders, that it has not seen. With s large or p small the step does nothing; with w_ij a
 power of the similarity it is alpha query expansion.
 
 Context counts distinct vectors: copies share one place in the graph. Queries look at a gallery whose own refinement
@@ -28,7 +29,7 @@ from torch.nn import functional as F
 from entourage.gathering import gather_step, unit_sum
 from entourage.neighbors import own_gallery_rows, search
 from entourage.neighbors.distinct import copy_similarity, search_distinct
-from entourage.relations import RELATIONS, Surroundings, relation_features
+from entourage.relations import RELATIONS, Surroundings, relation_features, returned
 from entourage.training import seeded
 from entourage.values import Embeddings, Neighbors
 
@@ -41,12 +42,15 @@ __all__ = [
     "build_graph",
     "estimated_purity",
     "fit_scorer",
+    "trust",
 ]
 
 _HIDDEN = 32
 _EDGES_AT_ONCE = 2**16
 _NEAREST = 8
 _MUCH_SPARSER = 0.7
+_RETURNED = 0.25  # how much a neighbour's view of the item counts
+_MUTUAL = RELATIONS.index("mutual")
 
 
 class RelationScorer(nn.Module):
@@ -152,6 +156,17 @@ def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> 
     return float(scorer.probabilities(np.ascontiguousarray(relations[:, :_NEAREST])).mean())
 
 
+def trust(scorer: RelationScorer, graph: Graph) -> np.ndarray:
+    """How far each item relies on each neighbour, (G, k): (1 - c) p_ij + c p_ji; p_ji is 0 if j does not list i."""
+    p = scorer.probabilities(graph.relations)
+    return (1 - _RETURNED) * p + _RETURNED * returned(p, graph.found.rows)
+
+
+def trust_from_outside(scorer: RelationScorer, relations: np.ndarray) -> np.ndarray:
+    """The same for items that nobody can list, (N, k) of relations (N, k, 22): p_ij stands for p_ji where j would."""
+    return scorer.probabilities(relations) * (1 - _RETURNED + _RETURNED * relations[..., _MUTUAL])
+
+
 class RelationalNetwork(nn.Module):
     """A base map (d, d), or none; a scorer; how many to look at (k), how sharply to weigh them (s) and how much of
     itself an item keeps (b).
@@ -166,7 +181,7 @@ class RelationalNetwork(nn.Module):
         base: Tensor | None = None,
         *,
         n_neighbors: int = 12,
-        sharpness: float = 4.0,
+        sharpness: float = 3.0,
         blend: float = 0.3,
         cautious: "RelationalNetwork | None" = None,
         usual_purity: float = 0.0,
@@ -201,10 +216,6 @@ class RelationalNetwork(nn.Module):
             return items
         with torch.no_grad():
             return items.replace_vectors(F.normalize(torch.from_dlpack(items.vectors) @ self.base, dim=1).numpy())
-
-    def weigh(self, relations: np.ndarray) -> np.ndarray:
-        """p^s (N, k) of relations (N, k, 22)."""
-        return self.scorer.probabilities(relations) ** float(self.sharpness)
 
     def refine(
         self,
@@ -247,7 +258,7 @@ class RelationalNetwork(nn.Module):
         suited = self._suited_to(graph)
         if suited is not self:
             graph = build_graph(mapped, int(suited.n_neighbors), progress)
-        return Company(suited, graph, suited.weigh(graph.relations))
+        return Company(suited, graph, trust(suited.scorer, graph) ** float(suited.sharpness))
 
     def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> "PreparedGallery":
         """The gallery's graph and its members at every step, kept: T + 1 times the size of the gallery."""
@@ -269,7 +280,7 @@ class Company:
     """Whose scorer and settings suit the graph."""
     graph: Graph
     weights: np.ndarray
-    """(G, k): p^s."""
+    """(G, k): trust^s."""
 
     def moves(self, n_steps: int, *, kept: bool = False) -> Iterator[np.ndarray]:
         """z^0..z^T of the members, each (G, d); unless they are kept, each is overwritten after the next."""
@@ -306,7 +317,7 @@ class Company:
             others = Neighbors(others.rows[outside], others.similarities[outside])
             rows[outside] = others.rows
             relations = relation_features(others, self.surroundings, np.full(len(others), -1))
-            weights[outside] = self.network.weigh(relations)
+            weights[outside] = trust_from_outside(self.network.scorer, relations) ** float(self.network.sharpness)
         return _Look(self, place, rows, weights, x.vectors[outside])
 
 

@@ -1,0 +1,181 @@
+"""The search on the processor: tiles of the similarity matrix, each multiplied and sifted by one thread.
+
+A thread multiplies its tile alone, so none waits for another, and as many run as torch would use. Numpy multiplies:
+its library is faster than torch's on some processors and not slower on others.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from functools import cache
+
+import numpy as np
+
+from entourage.neighbors.kernels import Candidates
+
+__all__ = ["best_among_each_other", "best_of_gallery", "blocks"]
+
+_ROUNDING = 2e-7  # of a similarity in single precision, times the root of the number of terms: several deviations
+
+
+def best_of_gallery(queries, gallery, hidden, k, rows, columns) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """The k best of a gallery for each query and their similarities, both (n, k), ties by position.
+
+    queries (N, d), gallery (M, d); hidden (N,) is the item each query must not find, or -1: it comes last. So many
+    rows, or queries, at a time are compared with so many columns, or items of the gallery.
+    """
+    memory = _Memory()
+
+    def search(block: slice):
+        return block, *_settled(queries[block], gallery, hidden[block], k, columns, memory).best(slice(None))
+
+    return _in_threads(search, blocks(len(queries), rows))
+
+
+def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
+    """The k best of each item (N, d) among all of them; `best(rows)` of the result tells them.
+
+    Each tile above the diagonal of the symmetric matrix is computed once and serves its rows and its columns.
+    """
+    candidates = Candidates(len(items), k, _margin(items))
+    tile_rows = list(blocks(len(items), side))
+    in_use = [threading.Lock() for _ in tile_rows]
+    memory = _Memory()
+
+    def meet(pair):
+        first, second = pair
+        rows, columns = tile_rows[first], tile_rows[second]
+        with memory.product(items[rows], items[columns]) as tile:
+            # Two threads never wait for each other, as both take the earlier block first.
+            with in_use[first], in_use[second] if second > first else nullcontext():
+                candidates.meet_each_other(tile, rows.start, columns.start, hidden)
+
+    def settle(rows):
+        candidates.settle(rows, items[rows], items)
+
+    def search_again(rows):
+        candidates.keys[rows, :k] = _in_double_precision(items[rows], items, hidden[rows], k, side).keys[:, :k]
+
+    # The diagonal first: every item has met some others, and its bar stands, before the many tiles away from it.
+    pairs = ((first, first + away) for away in range(len(tile_rows)) for first in range(len(tile_rows) - away))
+    total = len(tile_rows) * (len(tile_rows) + 1) // 2
+    with _one_thread_each:
+        for done, _ in enumerate(_in_threads(meet, pairs), start=1):
+            if report:
+                report(done / total)
+    for _ in _in_threads(settle, tile_rows):
+        pass
+    lost = candidates.unsettled()
+    for _ in _in_threads(search_again, (lost[block] for block in blocks(len(lost), side))):
+        pass
+    return candidates
+
+
+def _settled(queries, gallery, hidden, k, columns, memory) -> Candidates:
+    """The candidates of a block of queries after they have met the whole gallery."""
+    candidates = Candidates(len(queries), k, _margin(queries))
+    with _one_thread_each:
+        for items in blocks(len(gallery), columns):
+            with memory.product(queries, gallery[items]) as tile:
+                candidates.meet(tile, items.start, hidden)
+    candidates.settle(slice(None), queries, gallery)
+    lost = candidates.unsettled()
+    if len(lost):
+        precise = _in_double_precision(queries[lost], gallery, hidden[lost], k, columns)
+        candidates.keys[lost, :k] = precise.keys[:, :k]
+    return candidates
+
+
+def _in_double_precision(queries, gallery, hidden, k, columns) -> Candidates:
+    """The same for queries with a crowd at the k-th place, so close that only exact similarities tell who is in.
+
+    Items come in order of position, so that of equal ones the first are kept."""
+    candidates = Candidates(len(queries), k, margin=0)
+    queries = queries.astype(np.float64)
+    with _one_thread_each:
+        for items in blocks(len(gallery), columns):
+            tile = (queries @ gallery[items].T.astype(np.float64)).astype(np.float32)
+            candidates.meet(tile, items.start, hidden)
+    candidates.settle(slice(None), queries, gallery)
+    return candidates
+
+
+def _margin(vectors) -> float:
+    return _ROUNDING * vectors.shape[1] ** 0.5
+
+
+def blocks(n: int, most: int) -> Iterator[slice]:
+    """0..n-1 in slices of so many at most."""
+    for start in range(0, n, most):
+        yield slice(start, min(start + most, n))
+
+
+class _Memory:
+    """Tiles in memory that is used again: fresh memory would have to be cleared by the system each time."""
+
+    def __init__(self):
+        self._free = []
+
+    @contextmanager
+    def product(self, a, b):
+        """a @ b.T of rows a (n, d) and b (m, d)."""
+        size = len(a) * len(b)
+        values = self._free.pop() if self._free else np.empty(size, np.float32)
+        if len(values) < size:
+            values = np.empty(size, np.float32)
+        yield np.matmul(a, b.T, out=values[:size].reshape(len(a), len(b)))
+        self._free.append(values)
+
+
+def _in_threads(work, tasks) -> Iterator:
+    """work(task) for each task, in order, by as many threads as torch would use; only a few tasks ahead."""
+    import torch
+
+    n_threads = torch.get_num_threads()
+    if n_threads == 1:
+        yield from map(work, tasks)
+        return
+    ahead = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for task in tasks:
+                ahead.append(pool.submit(work, task))
+                if len(ahead) > 2 * n_threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+class _OneThreadEach:
+    """While anyone is inside, numpy multiplies on the thread that asks; afterwards as before."""
+
+    def __init__(self):
+        self._inside = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self):
+        with self._lock:
+            if not self._inside:
+                self._before = _blas_libraries().limit(limits=1)
+            self._inside += 1
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._before.restore_original_limits()
+
+
+_one_thread_each = _OneThreadEach()
+
+
+@cache
+def _blas_libraries():
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")

@@ -17,7 +17,8 @@ from entourage.neighbors.kernels import Candidates
 
 __all__ = ["best_among_each_other", "best_of_gallery", "blocks"]
 
-_ROUNDING = 2e-7  # of a similarity in single precision, times the root of the number of terms: several deviations
+_LONG = 128  # from this k on, a first bar is guessed
+_ROUNDING = 1e-7  # of a similarity in single precision, times the root of the number of terms; less was seen
 
 
 def best_of_gallery(queries, gallery, hidden, k, rows, columns) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
@@ -27,9 +28,10 @@ def best_of_gallery(queries, gallery, hidden, k, rows, columns) -> Iterator[tupl
     rows, or queries, at a time are compared with so many columns, or items of the gallery.
     """
     memory = _Memory()
+    sample = _sample(gallery, k)
 
     def search(block: slice):
-        return block, *_settled(queries[block], gallery, hidden[block], k, columns, memory).best(slice(None))
+        return block, *_settled(queries[block], gallery, hidden[block], k, columns, sample, memory).best(slice(None))
 
     return _in_threads(search, blocks(len(queries), rows))
 
@@ -40,9 +42,14 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
     Each tile above the diagonal of the symmetric matrix is computed once and serves its rows and its columns.
     """
     candidates = Candidates(len(items), k, _margin(items))
+    sample, rank = _sample(items, k)
     tile_rows = list(blocks(len(items), side))
     in_use = [threading.Lock() for _ in tile_rows]
     memory = _Memory()
+
+    def expect(rows):
+        with memory.product(items[rows], sample) as tile:
+            candidates.expect(tile, rows, rank)
 
     def meet(pair):
         first, second = pair
@@ -62,6 +69,8 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
     pairs = ((first, first + away) for away in range(len(tile_rows)) for first in range(len(tile_rows) - away))
     total = len(tile_rows) * (len(tile_rows) + 1) // 2
     with _one_thread_each:
+        for _ in _in_threads(expect, tile_rows if rank else ()):
+            pass
         for done, _ in enumerate(_in_threads(meet, pairs), start=1):
             if report:
                 report(done / total)
@@ -73,10 +82,14 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
     return candidates
 
 
-def _settled(queries, gallery, hidden, k, columns, memory) -> Candidates:
+def _settled(queries, gallery, hidden, k, columns, sampled, memory) -> Candidates:
     """The candidates of a block of queries after they have met the whole gallery."""
     candidates = Candidates(len(queries), k, _margin(queries))
+    sample, rank = sampled
     with _one_thread_each:
+        if rank:
+            with memory.product(queries, sample) as tile:
+                candidates.expect(tile, slice(None), rank)
         for items in blocks(len(gallery), columns):
             with memory.product(queries, gallery[items]) as tile:
                 candidates.meet(tile, items.start, hidden)
@@ -100,6 +113,21 @@ def _in_double_precision(queries, gallery, hidden, k, columns) -> Candidates:
             candidates.meet(tile, items.start, hidden)
     candidates.settle(slice(None), queries, gallery)
     return candidates
+
+
+def _sample(items, k) -> tuple[np.ndarray, int]:
+    """Some of the items, and the rank among them that is almost surely below the k-th best of all; 0 for small k.
+
+    It spares a long ranking from collecting thousands that are nearer than the k-th only of those met so far.
+    """
+    share = 1 / 32
+    expected = k * share
+    rank = int(expected + 5 * expected**0.5 + 5)
+    size = int(len(items) * share)
+    if k < _LONG or 2 * rank > size:
+        return items[:0], 0
+    chosen = np.random.default_rng(0).choice(len(items), size, replace=False)
+    return items[np.sort(chosen)], rank
 
 
 def _margin(vectors) -> float:

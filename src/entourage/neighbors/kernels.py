@@ -35,6 +35,11 @@ class Candidates:
         self.counts = np.zeros(n, np.int64)
         self.bars = np.full(n, -np.inf, np.float32)
 
+    def expect(self, tile, rows: slice, rank: int) -> None:
+        """Start some rows with a bar: the similarity of that rank among those to a sample of the items, tile (r, m)."""
+        tile.partition(tile.shape[1] - rank, axis=1)
+        self.bars[rows] = tile[:, -rank] - self.margin
+
     def meet(self, tile, first_item: int, hidden) -> None:
         """Similarities tile (n, c) of all rows to the items from first_item on; hidden (n,) is the item each row must
         not find, or -1: it comes last, as BELOW_ANY."""
@@ -53,9 +58,9 @@ class Candidates:
             _compare_again(keys, self.counts[rows], self.k, self.margin, vectors, items)
 
     def unsettled(self) -> np.ndarray:
-        """Rows with more candidates within the margin of their k-th than there was room for: someone was lost."""
+        """Rows that may have lost someone: by too high a bar at the start, or by too many as near as their k-th."""
         last = self.best(slice(None), self.k - 1)[1][:, 0]
-        return np.flatnonzero(self.bars > last - self.margin)
+        return np.flatnonzero((self.counts < self.k) | (self.bars > last - self.margin))
 
     def best(self, rows, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Items int64 and similarities float32, each (r, k), of settled rows; without the nearest `first`."""
@@ -67,7 +72,7 @@ class Candidates:
 
 def room(k: int) -> int:
     """Room for the candidates of one row: the more there is, the more rarely the best are picked out."""
-    return k + min(max(k // 2, 8), 256)
+    return k + max(k // 2, 8)
 
 
 def compile_ahead(progress=None) -> None:
@@ -244,7 +249,7 @@ def _compare_again(keys, counts, k, margin, vectors, items):
     """Order sorted keys (n, C) anew wherever neighbours in the order are within the margin of each other."""
     for row in range(len(keys)):
         start = 0
-        while start < k:
+        while start < min(k, counts[row]):
             stop = start + 1
             while stop < counts[row] and _similarity(keys[row, stop - 1]) - _similarity(keys[row, stop]) <= margin:
                 stop += 1

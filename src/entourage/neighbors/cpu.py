@@ -54,10 +54,10 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
     def meet(pair):
         first, second = pair
         rows, columns = tile_rows[first], tile_rows[second]
-        with memory.product(items[rows], items[columns]) as tile:
-            # Two threads never wait for each other, as both take the earlier block first.
-            with in_use[first], in_use[second] if second > first else nullcontext():
-                candidates.meet_each_other(tile, rows.start, columns.start, hidden)
+        # All threads take the earlier block first, so no two wait for each other.
+        both = (in_use[first], in_use[second] if second > first else nullcontext())
+        with memory.product(items[rows], items[columns]) as tile, both[0], both[1]:
+            candidates.meet_each_other(tile, rows.start, columns.start, hidden)
 
     def settle(rows):
         candidates.settle(rows, items[rows], items)
@@ -74,11 +74,11 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
         for done, _ in enumerate(_in_threads(meet, pairs), start=1):
             if report:
                 report(done / total)
-    for _ in _in_threads(settle, tile_rows):
-        pass
-    lost = candidates.unsettled()
-    for _ in _in_threads(search_again, (lost[block] for block in blocks(len(lost), side))):
-        pass
+        for _ in _in_threads(settle, tile_rows):
+            pass
+        lost = candidates.unsettled()
+        for _ in _in_threads(search_again, (lost[block] for block in blocks(len(lost), side))):
+            pass
     return candidates
 
 
@@ -86,13 +86,12 @@ def _settled(queries, gallery, hidden, k, columns, sampled, memory) -> Candidate
     """The candidates of a block of queries after they have met the whole gallery."""
     candidates = Candidates(len(queries), k, _margin(queries))
     sample, rank = sampled
-    with _one_thread_each:
-        if rank:
-            with memory.product(queries, sample) as tile:
-                candidates.expect(tile, slice(None), rank)
-        for items in blocks(len(gallery), columns):
-            with memory.product(queries, gallery[items]) as tile:
-                candidates.meet(tile, items.start, hidden)
+    if rank:
+        with memory.product(queries, sample) as tile:
+            candidates.expect(tile, slice(None), rank)
+    for items in blocks(len(gallery), columns):
+        with memory.product(queries, gallery[items]) as tile:
+            candidates.meet(tile, items.start, hidden)
     candidates.settle(slice(None), queries, gallery)
     lost = candidates.unsettled()
     if len(lost):
@@ -107,10 +106,9 @@ def _in_double_precision(queries, gallery, hidden, k, columns) -> Candidates:
     Items come in order of position, so that of equal ones the first are kept."""
     candidates = Candidates(len(queries), k, margin=0)
     queries = queries.astype(np.float64)
-    with _one_thread_each:
-        for items in blocks(len(gallery), columns):
-            tile = (queries @ gallery[items].T.astype(np.float64)).astype(np.float32)
-            candidates.meet(tile, items.start, hidden)
+    for items in blocks(len(gallery), columns):
+        tile = (queries @ gallery[items].T.astype(np.float64)).astype(np.float32)
+        candidates.meet(tile, items.start, hidden)
     candidates.settle(slice(None), queries, gallery)
     return candidates
 
@@ -150,7 +148,10 @@ class _Memory:
     def product(self, a, b):
         """a @ b.T of rows a (n, d) and b (m, d)."""
         size = len(a) * len(b)
-        values = self._free.pop() if self._free else np.empty(size, np.float32)
+        try:
+            values = self._free.pop()
+        except IndexError:  # another thread may have taken the last one
+            values = np.empty(0, np.float32)
         if len(values) < size:
             values = np.empty(size, np.float32)
         yield np.matmul(a, b.T, out=values[:size].reshape(len(a), len(b)))
@@ -163,10 +164,13 @@ def _in_threads(work, tasks) -> Iterator:
 
     n_threads = torch.get_num_threads()
     if n_threads == 1:
-        yield from map(work, tasks)
+        for task in tasks:
+            with _one_thread_each:
+                result = work(task)
+            yield result
         return
     ahead = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
+    with _one_thread_each, ThreadPoolExecutor(n_threads, initializer=_OneThreadEach.limit) as pool:
         try:
             for task in tasks:
                 ahead.append(pool.submit(work, task))
@@ -180,7 +184,10 @@ def _in_threads(work, tasks) -> Iterator:
 
 
 class _OneThreadEach:
-    """While anyone is inside, numpy multiplies on the thread that asks; afterwards as before."""
+    """While anyone is inside, numpy multiplies on the thread that asks; afterwards as before.
+
+    Some libraries keep one number of threads for all and some one for each thread, so each thread has to call `limit`.
+    """
 
     def __init__(self):
         self._inside = 0
@@ -189,21 +196,34 @@ class _OneThreadEach:
     def __enter__(self):
         with self._lock:
             if not self._inside:
-                self._before = _blas_libraries().limit(limits=1)
+                self._before = [library.get_num_threads() for library in _libraries()]
+                self.limit()
             self._inside += 1
 
     def __exit__(self, *error):
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                self._before.restore_original_limits()
+                self._set(self._before)
+
+    @classmethod
+    def limit(cls) -> None:
+        cls._set([1] * len(_libraries()))
+
+    @staticmethod
+    def _set(counts) -> None:
+        for library, count in zip(_libraries(), counts, strict=True):
+            if hasattr(library, "clear_controlling_thread"):  # or it would obey only the thread that first set it
+                library.clear_controlling_thread(force=True)
+            library.set_num_threads(count)
 
 
 _one_thread_each = _OneThreadEach()
 
 
 @cache
-def _blas_libraries():
+def _libraries() -> list:
+    """What numpy may multiply with."""
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController().select(user_api="blas")
+    return ThreadpoolController().select(user_api="blas").lib_controllers

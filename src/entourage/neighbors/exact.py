@@ -16,9 +16,7 @@ _MOST_CANDIDATES = 2**27  # of all items at once: 1 GiB
 _TITLE = "searching neighbours"
 
 
-def top_k(
-    queries, gallery, gallery_ids, k, own_rows, progress=None
-) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def top_k(queries, gallery, gallery_ids, k, own_rows, progress=None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """The k most similar gallery rows of each query and their similarities, both (n, k), n queries at a time.
 
     queries (N, d) and gallery (M, d) float32 unit vectors; gallery_ids (M,) decide ties; own_rows (N,) is the

@@ -55,7 +55,7 @@ class Candidates:
         keys[np.arange(keys.shape[1]) >= self.counts[rows, None]] = _NO_KEY
         keys.sort(axis=1)
         if self.margin:
-            _compare_again(keys, self.counts[rows], self.k, self.margin, vectors, items)
+            _compare_again(keys, self.counts[rows], self.k, self.margin, _read_only(vectors), _read_only(items))
 
     def unsettled(self) -> np.ndarray:
         """Rows that may have lost someone: by too high a bar at the start, or by too many as near as their k-th."""
@@ -68,6 +68,13 @@ class Candidates:
         bits = ~(keys >> 32)
         bits = np.where(bits < 0, bits ^ _SIGN, bits).astype(np.int32)
         return keys & _POSITION, bits.view(np.float32)
+
+
+def _read_only(array) -> np.ndarray:
+    """The same values; numba would compile once for arrays that may be written to and once for those that may not."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def room(k: int) -> int:

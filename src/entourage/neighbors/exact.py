@@ -1,7 +1,8 @@
 """Exact search by tiles of the similarity matrix: memory O(N k + tile), every tie decided by id.
 
 Equal vectors are found first and searched as one. A matrix product may round equal rows differently depending
-on where they lie in memory; searched as one they tie by construction, and their ids decide.
+on where they lie in memory; searched as one they tie by construction, and their ids decide. The items are put in
+order of id, so that position decides ties further down and the order of the rows decides nothing.
 """
 
 from collections.abc import Iterator
@@ -49,7 +50,8 @@ def _nearest(queries, items, hidden, places, k, progress) -> Iterator[tuple[slic
     """The k items (M, d) nearest to each query and their similarities, both (n, k), ties by position in the items.
 
     hidden (N,) is the item a query must not find, or -1: it comes last. places (N,), where the queries are the items:
-    the item that each of them is. Here it is decided which device does the work, and how.
+    the item that each of them is. Here it is decided which device does the work, and how: on the processor each pair
+    of one set is compared once, unless the candidates of all at once would take too much memory.
     """
     import torch
 

@@ -20,13 +20,11 @@ def search(queries: Embeddings, gallery: Embeddings | None = None, k: int = 8, *
     >>> search(items, k=1).rows.tolist()
     [[1], [0], [0]]
     """
-    blocks = search_blocks(queries, gallery, k)  # checks k before room is made for it
+    blocks = _search(queries, gallery, k, progress)  # checks k before room is made for it
     rows = np.empty((len(queries), k), np.int64)
     similarities = np.empty((len(queries), k), np.float32)
     for block, found in blocks:
         rows[block], similarities[block] = found.rows, found.similarities
-        if progress:
-            progress("searching neighbours", block.stop, len(queries))
     return Neighbors(rows, similarities)
 
 
@@ -34,6 +32,10 @@ def search_blocks(
     queries: Embeddings, gallery: Embeddings | None = None, k: int = 8
 ) -> Iterator[tuple[slice, Neighbors]]:
     """The same search, some queries at a time, for rankings too long to hold for all of them."""
+    return _search(queries, gallery, k)
+
+
+def _search(queries, gallery, k, progress=None) -> Iterator[tuple[slice, Neighbors]]:
     from entourage.neighbors import exact
 
     gallery = queries if gallery is None else gallery
@@ -49,7 +51,7 @@ def search_blocks(
             f"k = {k} neighbours asked of {len(gallery)} items, which offer {available}; "
             f"wanted 1 ≤ k ≤ {available}: lower k or bring more items"
         )
-    blocks = exact.top_k(queries.vectors, gallery.vectors, gallery.ids, k, own_rows)
+    blocks = exact.top_k(queries.vectors, gallery.vectors, gallery.ids, k, own_rows, progress)
     return ((block, Neighbors(rows, similarities)) for block, rows, similarities in blocks)
 
 

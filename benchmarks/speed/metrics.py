@@ -29,17 +29,22 @@ PEER = "pytorch-metric-learning (faiss)"
 
 
 def run(n: int, quick: bool) -> Iterator[Result]:
-    vectors, labels = clustered_items(n)
-    numbers = _agreement(vectors, labels)
-    contenders = {"entourage": _ours(vectors, labels), PEER: _theirs(vectors, labels), "product": _product(vectors)}
-    seconds = best_times(contenders, repeats=3 if quick else 1)
-    detail = {"n": n, "seconds": seconds, "largest_difference": numbers}
-    yield Result("metrics: time", "entourage", PEER, seconds[PEER] / seconds["entourage"], 1.0, detail)
-    limit = seconds["product"] / seconds["entourage"]
-    yield Result("metrics: share of the limit", "entourage", "bare matrix product", limit, None, {"n": n} | seconds)
-    del vectors, labels, contenders
+    yield from _times(*clustered_items(n), repeats=3 if quick else 1)
     yield from _memory(n)
     yield _clusters(n)
+
+
+def _times(vectors, labels, repeats: int) -> Iterator[Result]:
+    said = {}  # what each found, to be compared
+    work = {"entourage": _ours(vectors, labels), PEER: _theirs(vectors, labels), "product": _product(vectors)}
+    contenders = {name: lambda name=name, do=do: said.update({name: do()}) for name, do in work.items()}
+    seconds = best_times(contenders, repeats)
+    differences = [abs(said["entourage"][ours] - said[PEER][theirs]) for theirs, ours in PAIRS.items()]
+    assert max(differences) < 1e-6, f"the metrics differ: {said}"
+    detail = {"n": len(vectors), "seconds": seconds, "largest_difference": max(differences)}
+    yield Result("metrics: time", "entourage", PEER, seconds[PEER] / seconds["entourage"], 1.0, detail)
+    limit = seconds["product"] / seconds["entourage"]
+    yield Result("metrics: share of the limit", "entourage", "bare matrix product", limit, None, detail)
 
 
 def _memory(n: int) -> Iterator[Result]:
@@ -77,15 +82,6 @@ def _product(vectors) -> Callable:
             part @ items.T
 
     return multiply
-
-
-def _agreement(vectors, labels) -> float:
-    """The largest difference between the two; at most at 12,288 items, where it costs little."""
-    some = slice(0, 12_288)
-    ours, theirs = _ours(vectors[some], labels[some])(), _theirs(vectors[some], labels[some])()
-    difference = max(abs(ours[our_name] - theirs[their_name]) for their_name, our_name in PAIRS.items())
-    assert difference < 1e-6, f"the metrics differ by {difference}"
-    return difference
 
 
 def _clusters(n: int) -> Result:

@@ -15,12 +15,12 @@ import torch
 
 from entourage.errors import InputError
 from entourage.neighbors import own_gallery_rows
+from entourage.neighbors.exact import _groups_of_equal_vectors
 from entourage.values import Embeddings
 
 __all__ = ["match_ranks"]
 
 _TILE_VALUES = 2**25  # similarities held at once: 128 MiB
-_ROWS_AT_ONCE = 4096
 
 
 def match_ranks(
@@ -87,18 +87,11 @@ def _matches(codes, own_rows, members, starts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _first_equal(vectors: np.ndarray) -> np.ndarray:
-    """The first row that holds the same vector, (M,): by hashes of 64 bits, which do not collide by chance."""
-    multipliers = np.random.default_rng(0).integers(2**63, size=vectors.shape[1], dtype=np.uint64) * 2 + 1
-    bits = vectors.view(np.uint32)
-    parts = range(0, len(bits), _ROWS_AT_ONCE)
-    hashes = np.concatenate([_mixed(bits[at : at + _ROWS_AT_ONCE], multipliers) for at in parts])
-    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    return first[group]
-
-
-def _mixed(bits: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """Sums modulo 2^64 of the bits of each row, each value multiplied by a number of its column."""
-    return (bits.astype(np.uint64) * multipliers).sum(axis=1)
+    """The first row that holds the same vector, (M,)."""
+    members, starts = _groups_of_equal_vectors(vectors, np.arange(len(vectors)))
+    first = np.empty(len(vectors), np.int64)
+    first[members] = np.repeat(members[starts[:-1]], np.diff(starts))
+    return first
 
 
 @numba.njit(parallel=True, cache=True)

@@ -22,6 +22,7 @@ from entourage.demo import train_encoder
 from entourage.encoders import embed
 from entourage.progress import terminal_progress
 from entourage.values import Embeddings, Images
+from markers import fill
 
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).parent.parent / "README.md"
@@ -78,9 +79,7 @@ def keep(dataset: str, document: dict) -> None:
     RESULTS.mkdir(exist_ok=True)
     file.write_text(json.dumps(results, indent=1) + "\n")
     (RESULTS / "compare_real.md").write_text(table(results))
-    begin, end = "<!-- compare_real: begin -->\n", "<!-- compare_real: end -->"
-    before, rest = README.read_text(encoding="utf-8").split(begin)
-    README.write_text(before + begin + table(results) + end + rest.split(end)[1], encoding="utf-8")
+    fill(README, "compare_real", table(results))
 
 
 def table(results: dict) -> str:

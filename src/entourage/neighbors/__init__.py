@@ -7,7 +7,7 @@ import numpy as np
 from entourage.errors import InputError
 from entourage.values import Embeddings, Neighbors, shared_codes
 
-__all__ = ["own_gallery_rows", "search", "search_blocks"]
+__all__ = ["check_same_encoder", "own_gallery_rows", "search", "search_blocks"]
 
 
 def search(queries: Embeddings, gallery: Embeddings | None = None, k: int = 8, *, progress=None) -> Neighbors:
@@ -39,11 +39,7 @@ def _search(queries, gallery, k, progress=None) -> Iterator[tuple[slice, Neighbo
     from entourage.neighbors import exact
 
     gallery = queries if gallery is None else gallery
-    if queries.dim != gallery.dim:
-        raise InputError(
-            f"the queries have {queries.dim} dimensions and the gallery {gallery.dim}; "
-            "both must come from the same encoder"
-        )
+    check_same_encoder(queries, gallery)
     own_rows = own_gallery_rows(queries, gallery)
     available = len(gallery) - bool((own_rows >= 0).any())
     if not 1 <= k <= available:
@@ -53,6 +49,14 @@ def _search(queries, gallery, k, progress=None) -> Iterator[tuple[slice, Neighbo
         )
     blocks = exact.top_k(queries.vectors, gallery.vectors, gallery.ids, k, own_rows, progress)
     return ((block, Neighbors(rows, similarities)) for block, rows, similarities in blocks)
+
+
+def check_same_encoder(queries: Embeddings, gallery: Embeddings) -> None:
+    if queries.dim != gallery.dim:
+        raise InputError(
+            f"the queries have {queries.dim} dimensions and the gallery {gallery.dim}; "
+            "both must come from the same encoder"
+        )
 
 
 def own_gallery_rows(queries: Embeddings, gallery: Embeddings) -> np.ndarray:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["top_k"]
+__all__ = ["groups_of_equal_vectors", "top_k"]
 
 _TILE_VALUES = 2**20  # similarities held at once by a thread: 4 MiB
 _TILE_SIDE = 1024
@@ -23,7 +23,7 @@ def top_k(queries, gallery, gallery_ids, k, own_rows, progress=None) -> Iterator
     queries (N, d) and gallery (M, d) float32 unit vectors; gallery_ids (M,) decide ties; own_rows (N,) is the
     gallery row each query must not find, or -1.
     """
-    members, starts = _groups_of_equal_vectors(gallery, gallery_ids)
+    members, starts = groups_of_equal_vectors(gallery, gallery_ids)
     sizes = np.diff(starts)
     group_of_row = np.empty(len(gallery), np.int64)
     group_of_row[members] = np.repeat(np.arange(len(sizes)), sizes)
@@ -111,7 +111,7 @@ def _expand(groups, values, members, starts, own, id_rank, k) -> tuple[np.ndarra
     return found[kept].reshape(-1, k), similarity[kept].reshape(-1, k)
 
 
-def _groups_of_equal_vectors(vectors, ids) -> tuple[np.ndarray, np.ndarray]:
+def groups_of_equal_vectors(vectors, ids) -> tuple[np.ndarray, np.ndarray]:
     """All rows, equal vectors side by side: members (M,) and starts (G + 1,) such that group g holds
     members[starts[g]:starts[g + 1]] in order of id; groups are ordered by their first id."""
     by_id = np.argsort(ids, kind="stable")

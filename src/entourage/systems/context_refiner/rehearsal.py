@@ -197,7 +197,7 @@ def score(stage: Stage) -> tuple[float, float]:
     matches = np.bincount(codes)[codes[rows]] - 1
     first, precision = [], []
     for block, found in search_blocks(items.take(rows), items, k=int(min(max(matches.max(), 1), len(items) - 1))):
-        hits = codes[found.rows] == codes[rows[block], None]
+        hits = metrics.Hits.from_ranking(codes[found.rows] == codes[rows[block], None])
         first.append(metrics.recall_at(hits, 1))
         precision.append(metrics.average_precision_at_r(hits, matches[block]))
     return float(np.concatenate(first).mean()), float(np.concatenate(precision).mean())

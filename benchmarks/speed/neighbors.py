@@ -12,10 +12,10 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
-from timing import Result, best_times
 
 from entourage.neighbors import search
 from entourage.values import Embeddings
+from timing import Result, best_times
 
 K = 9
 DIM = 512

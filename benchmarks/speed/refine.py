@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from timing import Result, best_times
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -24,6 +23,7 @@ from entourage.systems.context_refiner.relational import Graph
 from entourage.systems.context_refiner.universal import universal_network
 from entourage.training import seeded
 from entourage.values import Embeddings, Neighbors
+from timing import Result, best_times
 
 __all__ = ["run"]
 

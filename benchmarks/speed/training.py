@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from refine import BLOCKS, DIM, NEIGHBORS, clustered
-from timing import Result, best_times
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -19,6 +17,8 @@ from entourage.systems.context_refiner import ContextRefiner
 from entourage.systems.context_refiner.paper import PaperNetwork, batch_loss
 from entourage.training import seeded
 from entourage.values import Embeddings
+from refine import BLOCKS, DIM, NEIGHBORS, clustered
+from timing import Result, best_times
 
 __all__ = ["run"]
 

@@ -98,18 +98,10 @@ class PaperNetwork(nn.Module):
             if progress:
                 progress("refining", t, n_steps)
 
-    @torch.no_grad()
     def refine_both(self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None):
-        """Refined items (N, out) and the refined gallery (M, out), whose keys and values serve both."""
-        rows = [_context(each, gallery, n_neighbors, progress) for each in (items, gallery)]
-        e, rows = np.concatenate([items.vectors, gallery.vectors]), np.concatenate(rows)
-        e, among, context = self._tensors(e, gallery.vectors, rows)
-        for t, (state, _) in enumerate(self.steps(e, among, context, n_steps, kept=False), start=1):
-            last = state
-            if progress:
-                progress("refining", t, n_steps)
-        refined = self.finish(last).numpy(force=True)
-        return refined[: len(items)], refined[len(items) :]
+        """Refined items (N, out) and the refined gallery (M, out), to the bit what each gets by itself."""
+        runs = (self.refine(each, gallery, n_neighbors, n_steps, progress, last_only=True) for each in (items, gallery))
+        return tuple(refined for run in runs for refined, _, _ in run)
 
     @torch.no_grad()
     def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> "PreparedGallery":

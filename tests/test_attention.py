@@ -179,6 +179,15 @@ def test_many_queries_of_few_items_and_few_of_many_agree_with_the_training_form(
         torch.testing.assert_close(network(queries, gallery, rows_of_all), last)
 
 
+@pytest.mark.parametrize("n_steps", [1, 2, T])
+def test_steps_that_are_not_kept_end_the_same_and_leave_the_input_alone(data, n_steps):
+    queries, gallery, rows = data
+    network, before = network_with_biases(), queries.clone()
+    *_, (wanted, _) = network.steps(queries, gallery, rows, n_steps)
+    *_, (last, _) = network.steps(queries, gallery, rows, n_steps, kept=False)
+    assert torch.equal(last, wanted) and torch.equal(queries, before)
+
+
 def test_inference_leaves_its_input_as_it_was_and_keeps_no_gradient(data):
     queries, gallery, rows = data
     copies = [tensor.clone() for tensor in data]

@@ -88,7 +88,7 @@ def paper_and_relational(items, found, network, paper, searching: float, repeats
 
 @torch.no_grad()
 def fused(network: PaperNetwork, e: Tensor, rows: Tensor) -> Tensor:
-    for state, _ in network.steps(e, e, rows, BLOCKS):
+    for state, _ in network.steps(e, e, rows, BLOCKS, kept=False):
         last = state
     return last
 
@@ -140,7 +140,7 @@ def served(items: Embeddings, paper: PaperNetwork) -> Iterator[Result]:
     e, gallery, context = map(torch.from_dlpack, (queries.vectors, items.vectors, rows))
 
     def anew() -> np.ndarray:
-        *_, (last, _) = paper.steps(e, gallery, context, BLOCKS)
+        *_, (last, _) = paper.steps(e, gallery, context, BLOCKS, kept=False)
         return last.numpy()
 
     np.testing.assert_allclose(prepared.refine_given(queries, rows), anew(), atol=1e-5)

@@ -90,11 +90,11 @@ class CrossAttention(nn.Module):
         return self.value.outer(torch.einsum("bk,bkd->bd", weights, values)), weights
 
     @torch.no_grad()
-    def offer(self, context: Tensor, *, finished: bool = False) -> Offer:
-        """What the items of a context (M, d) offer, as a table to gather from."""
+    def offer(self, context: Tensor, *, finished: bool = False, out: Tensor | None = None) -> Offer:
+        """What the items of a context (M, d) offer, as a table to gather from; out: where to put it, if anywhere."""
         weight = torch.cat([self.key.inner.weight, self.value.inner.weight])  # (2d, d): both in one product
         bias = torch.cat([self.key.inner.bias, self.value.inner.bias])
-        table = _room(len(context), len(weight), context)
+        table = _room(len(context), len(weight), context) if out is None else out
         for part, items in zip(table.split(_ITEMS_AT_ONCE), context.split(_ITEMS_AT_ONCE), strict=True):
             F.silu(torch.addmm(bias, items, weight.T, out=part), inplace=True)
             if finished:
@@ -103,10 +103,11 @@ class CrossAttention(nn.Module):
         return Offer(table, finished)
 
     @torch.no_grad()
-    def refined(self, e: Tensor, offer: Offer, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def refined(self, e: Tensor, offer: Offer, rows: Tensor, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """normalise(e + CA(e, c, c)) (N, d) and weights (N, k) of e (N, d), whose context c are rows (N, k) of what
         is offered."""
-        result, weights = _room(*e.shape, e), torch.empty(rows.shape, dtype=e.dtype, device=e.device)
+        result = _room(*e.shape, e) if out is None else out
+        weights = torch.empty(rows.shape, dtype=e.dtype, device=e.device)
         tables = (table.split(_ITEMS_AT_ONCE) for table in (e, rows, result, weights))
         for part, context, place, shares in zip(*tables, strict=True):
             asked = self.query(part).add_(part)

@@ -55,16 +55,22 @@ class PaperNetwork(nn.Module):
         return e if isinstance(self.head, nn.Identity) else F.normalize(self.head(e), dim=1)
 
     @torch.no_grad()
-    def steps(self, e: Tensor, gallery: Tensor, rows: Tensor, n_steps: int):
+    def steps(self, e: Tensor, gallery: Tensor, rows: Tensor, n_steps: int, *, kept: bool = True):
         """Yield (e^t, weights^t) for t = 1..n_steps; e (N, d), gallery (M, d), rows (N, k) of the gallery.
 
         The same as `forward`, arranged for whole sets: what an item offers depends on the item alone, so each block
         prepares every item that is somebody's neighbour once, instead of once per item that has it for a neighbour.
+        Unless they are kept, each e^t is overwritten after the next: new memory for every block takes its time.
         """
         used, rows = rows.unique(return_inverse=True)
         context = gallery if len(used) == len(gallery) else gallery[used]
+        table, place, other_place = None, None, None  # the blocks take turns in them
         for block in self.blocks[:n_steps]:
-            e, weights = block.refined(e, block.offer(context, finished=len(used) < len(e)), rows)
+            offer = block.offer(context, finished=len(used) < len(e), out=table)
+            e, weights = block.refined(e, offer, rows, out=place)
+            table = offer.table
+            if not kept:
+                place, other_place = other_place, e
             yield e, weights
 
     @torch.no_grad()
@@ -86,24 +92,16 @@ class PaperNetwork(nn.Module):
         e, among, context = self._tensors(items.vectors, gallery.vectors, rows)
         if not last_only or not n_steps:
             yield self.finish(e).numpy(force=True), None, rows
-        for t, (state, weights) in enumerate(self.steps(e, among, context, n_steps), start=1):
+        for t, (state, weights) in enumerate(self.steps(e, among, context, n_steps, kept=not last_only), start=1):
             if not last_only or t == n_steps:
                 yield self.finish(state).numpy(force=True), weights.numpy(force=True), rows
             if progress:
                 progress("refining", t, n_steps)
 
-    @torch.no_grad()
     def refine_both(self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None):
-        """Refined items (N, out) and the refined gallery (M, out), whose keys and values serve both."""
-        rows = [_context(each, gallery, n_neighbors, progress) for each in (items, gallery)]
-        e, rows = np.concatenate([items.vectors, gallery.vectors]), np.concatenate(rows)
-        e, among, context = self._tensors(e, gallery.vectors, rows)
-        for t, (state, _) in enumerate(self.steps(e, among, context, n_steps), start=1):
-            last = state
-            if progress:
-                progress("refining", t, n_steps)
-        refined = self.finish(last).numpy(force=True)
-        return refined[: len(items)], refined[len(items) :]
+        """Refined items (N, out) and the refined gallery (M, out), to the bit what each gets by itself."""
+        runs = (self.refine(each, gallery, n_neighbors, n_steps, progress, last_only=True) for each in (items, gallery))
+        return tuple(refined for run in runs for refined, _, _ in run)
 
     @torch.no_grad()
     def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> "PreparedGallery":
@@ -228,7 +226,7 @@ def _validator(settings, network, validation: Embeddings):
     e, rows = torch.from_dlpack(validation.vectors), torch.from_dlpack(rows)
 
     def score() -> float:
-        *_, (refined, _) = network.steps(e, e, rows, len(network.blocks))
+        *_, (refined, _) = network.steps(e, e, rows, len(network.blocks), kept=False)
         return mean_average_precision_at_r(validation.replace_vectors(network.finish(refined).numpy(force=True)))
 
     return score

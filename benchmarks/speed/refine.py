@@ -23,22 +23,22 @@ from entourage.systems.context_refiner.relational import Graph
 from entourage.systems.context_refiner.universal import universal_network
 from entourage.training import seeded
 from entourage.values import Embeddings, Neighbors
+from samples import clustered_items
 from timing import Result, best_times
 
 __all__ = ["run"]
 
 DIM, BLOCKS, NEIGHBORS, STEPS = 512, 8, 8, 5
-CLASSES, ITEMS = 11_316, 60_502
 PAPERS_GPU = 13_000  # embeddings a second, given neighbours
 SAMPLE = 8  # the naive form, whose work is the same for every query, is timed on each eighth and counted eight times
 BATCH = 1024
 
 
 def run(n: int, quick: bool) -> Iterator[Result]:
-    items = clustered(n)
+    items = labelled(n)
     network = universal_network()
     k = int(network.n_neighbors)
-    search(items.take(np.arange(2048)), k=k)  # compiles what there is to compile
+    search(items.take(np.arange(min(n, 2048))), k=k)  # compiles what there is to compile
     start = time.perf_counter()
     found = search(items, k=k)
     searching = time.perf_counter() - start
@@ -47,12 +47,9 @@ def run(n: int, quick: bool) -> Iterator[Result]:
     yield from served(items, paper)
 
 
-def clustered(n: int, seed: int = 0) -> Embeddings:
-    """As many items a class as the reference has, in no order."""
-    rng = np.random.default_rng(seed)
-    labels = rng.permutation(np.arange(n) % (n * CLASSES // ITEMS))
-    centres = np.random.default_rng(1).standard_normal((labels.max() + 1, DIM), np.float32)
-    return Embeddings.from_vectors(centres[labels] + rng.standard_normal((n, DIM), np.float32), labels=labels)
+def labelled(n: int, seed: int = 0) -> Embeddings:
+    vectors, labels = clustered_items(n, DIM, seed)
+    return Embeddings.from_vectors(vectors, labels=labels)
 
 
 def paper_and_relational(items, found, network, paper, searching: float, repeats: int) -> Iterator[Result]:
@@ -134,7 +131,7 @@ def relational(network, items: Embeddings, found: Neighbors) -> np.ndarray:
 
 def served(items: Embeddings, paper: PaperNetwork) -> Iterator[Result]:
     """Batches of queries from outside, given their neighbours in a gallery."""
-    queries = Embeddings(clustered(BATCH * 2, seed=2).vectors[:BATCH])
+    queries = Embeddings(labelled(BATCH, seed=2).vectors)
     prepared = paper.prepare(items, NEIGHBORS, BLOCKS)
     rows = search(queries, items, NEIGHBORS).rows
     e, gallery, context = map(torch.from_dlpack, (queries.vectors, items.vectors, rows))

@@ -17,7 +17,7 @@ from entourage.systems.context_refiner import ContextRefiner
 from entourage.systems.context_refiner.paper import PaperNetwork, batch_loss
 from entourage.training import seeded
 from entourage.values import Embeddings
-from refine import BLOCKS, DIM, NEIGHBORS, clustered
+from refine import BLOCKS, DIM, NEIGHBORS, labelled
 from timing import Result, best_times
 
 __all__ = ["run"]
@@ -27,7 +27,7 @@ MOST_ITEMS = 12_288  # a step does not depend on how many there are
 
 
 def run(n: int, quick: bool) -> Iterator[Result]:
-    items = clustered(min(n, MOST_ITEMS))
+    items = labelled(min(n, MOST_ITEMS))
     context = search(items, k=NEIGHBORS).rows
     for per_class in (2, 4):
         yield step(items, context, per_class)

@@ -181,7 +181,7 @@ class RelationalNetwork(nn.Module):
         base: Tensor | None = None,
         *,
         n_neighbors: int = 12,
-        sharpness: float = 3.0,
+        sharpness: float = 3.5,
         blend: float = 0.3,
         cautious: "RelationalNetwork | None" = None,
         usual_purity: float = 0.0,

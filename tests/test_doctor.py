@@ -225,7 +225,7 @@ SETS = {
     "classes of three": (clusters(100, 3, 0.7), "should help", "may help"),
     "classes of twenty": (clusters(50, 20, 1.0), "should help", "should help"),
     "few large classes": (clusters(5, 100, 1.5), "should help", "should help"),
-    "few large classes, noise": (clusters(5, 100, 2.5), "should help", "may help"),
+    "few large classes, noise": (clusters(5, 100, 2.5), "should help", "should help"),
     "few dimensions": (clusters(24, 20, 0.6, dim=8), "may help", "should help"),
     "pure noise": ((RANDOM, np.repeat(np.arange(10), 30)), "will not help", "will not help"),
     "every item alone": ((RANDOM, np.arange(300)), "will not help", "will not help"),

@@ -20,7 +20,7 @@ LAYERS = [
     {"evaluation", "training", "linear_maps", "encoders", "data"},
     {"sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics"},
     {"store"},
-    {"values", "progress"},
+    {"values", "progress", "distributed", "settings"},
     {"errors"},
 ]
 HEIGHT = {part: -depth for depth, layer in enumerate(LAYERS) for part in layer}

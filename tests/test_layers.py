@@ -17,6 +17,7 @@ LAYERS = [
     {"demo", "compare", "doctor", "engine"},
     {"figures"},
     {"systems", "baselines"},
+    {"picture_batches"},
     {"evaluation", "training", "linear_maps", "encoders", "data"},
     {"sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics"},
     {"store"},

@@ -10,7 +10,7 @@ __all__ = ["RunLog"]
 
 
 class RunLog:
-    """Writes {"epoch", "loss", "score", "seconds", "<unit>_per_second", "learning_rates"} after every epoch.
+    """Writes {"epoch", "score", "loss", "seconds", "<unit>_per_second", "learning_rates"} after every epoch.
 
     path: the JSONL file. tensorboard: a folder for TensorBoard's event files, or None.
     """
@@ -49,12 +49,13 @@ class RunLog:
 
 
 def read_log(path: Path) -> list[dict]:
-    """The whole lines of a log; a last line cut short by a crash is left out."""
+    """The entries of a log up to the first line that is none: a crash may have cut the last one short."""
     entries = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
-            entries.append(json.loads(line))
-        except ValueError:
+            entry = json.loads(line)
+            entries.append(entry | {"epoch": int(entry["epoch"])})
+        except (ValueError, TypeError, KeyError):
             break
     return entries
 

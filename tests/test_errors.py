@@ -5,7 +5,15 @@ import doctest
 import pytest
 
 from entourage import errors
-from entourage.errors import CorruptImage, EntourageError, FileError, InputError, MissingExtra, ModelError, NotFittedError
+from entourage.errors import (
+    CorruptImage,
+    EntourageError,
+    FileError,
+    InputError,
+    MissingExtra,
+    ModelError,
+    NotFittedError,
+)
 
 
 @pytest.mark.parametrize(

@@ -30,20 +30,24 @@ def datasets(
         if root is not None and not root.is_dir():
             raise FileError(f"the folder {root} does not exist; check the root of the data")
         rows = data.describe(root)
-        print_report({"root": root and str(root), "datasets": rows}, as_json, _table(rows, root), *_notes(rows))
+        print_report({"root": root and str(root), "datasets": rows}, as_json, _table(rows), *_notes(rows))
         return
     if action != "get" or name is None:
         words = " ".join(word for word in (action, name) if word)
         raise InputError(f"the words after datasets are {words!r}; wanted `get` and a name, or nothing")
-    with terminal_progress(log=not as_json) as progress:
-        row = data.get(name, root, progress=progress)
+    try:
+        with terminal_progress(log=not as_json) as progress:
+            row = data.get(name, root, progress=progress)
+    except KeyboardInterrupt:
+        typer.echo("stopped; the same command goes on from what has been fetched", err=True)
+        raise
     print_report({"root": root and str(root)} | row, as_json, f"{name} is under {root}: {row['note']}")
 
 
-def _table(rows: list[dict], root: Path | None):
+def _table(rows: list[dict]):
     from rich.table import Table
 
-    table = Table("name", "images", f"under {root}" if root else "state", box=None, padding=(0, 2, 0, 0))
+    table = Table("name", "images", "state", box=None, padding=(0, 2, 0, 0))
     for row in rows:
         counts = ", ".join(f"{split} {count['images']:,}" for split, count in row["splits"].items())
         table.add_row(row["name"], counts or row["title"], row["state"])

@@ -72,12 +72,12 @@ class ImageFiles:
 
 
 def _decode(path: Path, box: list[int] | None):
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     try:
         with Image.open(path) as file:
             file.load()
-            picture = _grey_or_colour(ImageOps.exif_transpose(file))
+            picture = _grey_or_colour(_upright(file))
     except FileNotFoundError:
         raise CorruptImage(path, "there is no such file") from None
     except Exception as error:  # decoders of damaged files raise anything from SyntaxError to struct.error
@@ -85,13 +85,23 @@ def _decode(path: Path, box: list[int] | None):
     return picture if box is None else _cropped(picture, box, path)
 
 
+def _upright(picture):
+    """A copy, turned as its EXIF data say; where those are damaged, the picture may still be good."""
+    from PIL import ImageOps
+
+    try:
+        return ImageOps.exif_transpose(picture)
+    except Exception:  # whatever a damaged header leads to
+        return picture.copy()
+
+
 def _grey_or_colour(picture):
     """Every mode Pillow knows as L or RGB; what is transparent lies on white."""
     from PIL import Image
 
     if picture.mode in ("L", "RGB"):
-        return picture.copy()  # the file it came from is about to be closed
-    if picture.mode.startswith(("I", "F")):  # 16 bits a pixel, which convert() would cut off at 255
+        return picture
+    if picture.mode.startswith("I"):  # 16 bits a pixel, which convert() would cut off at 255
         values = np.asarray(picture, np.float64)
         return Image.fromarray((values / max(values.max(), 65535) * 255).clip(0, 255).astype(np.uint8))
     if picture.has_transparency_data:

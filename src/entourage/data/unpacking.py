@@ -45,7 +45,7 @@ def _unzip(archive: Path, name: str, aside: Path, progress) -> None:
         members = zipped.infolist()
         for done, member in enumerate(members, start=1):
             path = PurePosixPath(member.filename.replace("\\", "/"))
-            if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+            if path.is_absolute() or ".." in path.parts:
                 raise FileError(
                     f"{name} holds {member.filename}, which leads outside its folder; it is not to be trusted"
                 )

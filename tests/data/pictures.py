@@ -25,4 +25,4 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def value_of(picture) -> int:
-    return int(round(float(np.asarray(picture.convert("L")).mean())))
+    return round(float(np.asarray(picture.convert("L")).mean()))

@@ -18,6 +18,7 @@ CARS = [
     ("test", "00001.jpg", 1, (0, 1, 4, 5)),
     ("test", "00002.jpg", 196, (0, 0, 3, 3)),
 ]
+GENUINE = dict(cars.EXPECTED)
 CORNERS = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2")
 
 
@@ -90,6 +91,10 @@ def test_boxes_crop_to_the_car_if_asked(tmp_path, layout):
     images = cars.load("train", tmp_path, boxes=True)
     assert images.boxes.tolist() == [[1, 1, 5, 4], [2, 1, 8, 6], [0, 1, 4, 5]]
     assert images.picture(0).size == (4, 3)
+
+
+def test_the_genuine_counts():
+    assert GENUINE == {"train": (8054, 98), "test": (8131, 98)}
 
 
 def test_one_annotation_is_read_too(tmp_path):

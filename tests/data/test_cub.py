@@ -77,9 +77,7 @@ def _lose_a_line(folder):
         (lambda folder: write_text(folder / "images.txt", "1 a b\n"), r"line 1 of .*images\.txt has 3 columns"),
         (lambda folder: (folder / "images.txt").write_bytes(b"\xff\xfe"), r"images\.txt is not UTF-8"),
         (
-            lambda folder: write_text(
-                folder / "image_class_labels.txt", "".join(f"{n} bird\n" for n in range(1, 7))
-            ),
+            lambda folder: write_text(folder / "image_class_labels.txt", "".join(f"{n} bird\n" for n in range(1, 7))),
             "holds text where a number was wanted",
         ),
     ],

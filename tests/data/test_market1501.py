@@ -22,9 +22,7 @@ PLACES = {"bounding_box_train": TRAIN, "query": QUERY, "bounding_box_test": GALL
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        market1501, "EXPECTED", {"train": Count(3, 2), "query": Count(1, 1), "gallery": Count(3, 2)}
-    )
+    monkeypatch.setattr(market1501, "EXPECTED", {"train": Count(3, 2), "query": Count(1, 1), "gallery": Count(3, 2)})
     monkeypatch.setattr(market1501, "FILES", {"train": 3, "query": 1, "gallery": 5})
     folder = tmp_path / "Market-1501-v15.09.15"
     for place, names in PLACES.items():
@@ -65,7 +63,7 @@ def test_a_missing_picture_and_folder_are_named(root):
     for file in (root / "Market-1501-v15.09.15/query").iterdir():
         file.unlink()
     (root / "Market-1501-v15.09.15/query").rmdir()
-    with pytest.raises(FileError, match="the folder .*query is missing"):
+    with pytest.raises(FileError, match=r"the folder .*query is missing"):
         market1501.load("query", root)
 
 
@@ -83,5 +81,5 @@ def test_a_person_in_train_and_gallery_is_warned_of(root, monkeypatch):
 
 
 def test_a_wrong_root(tmp_path):
-    with pytest.raises(FileError, match="market1501 is not under .*bounding_box_train"):
+    with pytest.raises(FileError, match=r"market1501 is not under .*bounding_box_train"):
         market1501.load("train", tmp_path)

@@ -26,8 +26,6 @@ __all__ = ["load", "splits"]
 
 TITLE = "a .csv as Open Metric Learning uses it"
 EXPECTED = {}
-HOME = "anywhere"
-PUT = "any place: give its path instead of a name"
 ARCHIVES = ()
 
 _REQUIRED = ("label", "path", "split")

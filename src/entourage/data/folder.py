@@ -21,8 +21,6 @@ __all__ = ["load", "splits", "warn_of_single_images"]
 
 TITLE = "a folder of images, one folder a class"
 EXPECTED = {}
-HOME = "anywhere"
-PUT = "any place: give its path instead of a name"
 ARCHIVES = ()
 
 _OWN_SPLITS = (("train", "query", "gallery"), ("train", "test"))

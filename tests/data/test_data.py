@@ -68,6 +68,13 @@ def test_neither_a_name_nor_a_path(name):
         data.get(name)
 
 
+def test_an_option_of_another_dataset_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cub is given the option per_class=3; it has boxes: leave it out"):
+        data.load("cub", "train", tmp_path, per_class=3)
+    with pytest.raises(InputError, match="sop is given the option boxes=True; it has none"):
+        data.load("sop", "train", tmp_path, boxes=True)
+
+
 # ---- what is there -------------------------------------------------------------------------------------------------
 
 

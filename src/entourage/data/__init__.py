@@ -10,6 +10,7 @@ Two kinds: values.Images in memory, files.ImageFiles on disk.
 import os
 import warnings
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 from entourage.data.files import ImageFiles
@@ -43,6 +44,7 @@ def load(name_or_path, split: str, root=None, **options) -> Images | ImageFiles:
     6
     """
     module, where = _module_and_place(name_or_path, root)
+    _check_options(name_or_path, module, options)
     return module.load(split, **where, **options)
 
 
@@ -104,6 +106,16 @@ def _module_and_place(name_or_path, root):
         f"dataset is {name!r}; known are: {', '.join(sorted(DATASETS))}, or the path of a folder or .csv that exists: "
         "use one of them"
     )
+
+
+def _check_options(name, module, options: dict) -> None:
+    known = [each.name for each in signature(module.load).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise InputError(
+            f"{name} is given the option {unknown[0]}={options[unknown[0]]!r}; it has {', '.join(known) or 'none'}: "
+            "leave it out"
+        )
 
 
 def _named(name: str):

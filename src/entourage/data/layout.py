@@ -11,7 +11,6 @@ import numpy as np
 from entourage.errors import EntourageWarning, FileError, InputError
 
 __all__ = [
-    "IMAGE_SUFFIXES",
     "Count",
     "NotFound",
     "check_counts",

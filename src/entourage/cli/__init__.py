@@ -13,6 +13,7 @@ import typer
 
 from entourage import __version__
 from entourage.cli.compare import compare
+from entourage.cli.datasets import datasets
 from entourage.cli.demo import demo
 from entourage.cli.doctor import doctor
 from entourage.cli.evaluate import evaluate
@@ -22,7 +23,7 @@ from entourage.errors import EntourageError, EntourageWarning
 
 __all__ = ["app", "main"]
 
-COMMANDS = (demo, fit, refine, evaluate, compare, doctor)
+COMMANDS = (demo, fit, refine, evaluate, compare, doctor, datasets)
 
 app = typer.Typer(
     name="entourage",

@@ -60,7 +60,7 @@ def backbone_from_config(config) -> nn.Module:
     transformers = _transformers()
     if isinstance(config, dict):
         config = transformers.AutoConfig.for_model(**config)
-    return transformers.AutoModel.from_config(_vision(config))
+    return transformers.AutoModel.from_config(_vision(config), dtype=torch.float32)
 
 
 def read_preprocessing(values: dict) -> Preprocessing:
@@ -156,9 +156,11 @@ def _check_complete(name: str, report: dict) -> None:
 
 @contextmanager
 def _one_sentence(name: str) -> Iterator[None]:
+    from safetensors import SafetensorError
+
     try:
         yield
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
         if Path(name).is_dir():
             raise FileError(

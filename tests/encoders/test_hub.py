@@ -166,6 +166,8 @@ def test_weights_that_are_missing_are_not_drawn_at_random(tmp_path):
     kept = {name: value for name, value in weights.items() if name not in pooler}
     save_file(kept, tmp_path / "model.safetensors", metadata={"format": "pt"})
     assert HuggingFaceEncoder.from_name(str(tmp_path)).dim == 16  # the pooler is not used
+    with pytest.raises(ModelError, match=r"lacks 2 of its weights, pooler.dense.bias among them"):
+        HuggingFaceEncoder.from_name(str(tmp_path), pooling="own")
     del kept[lost]
     save_file(kept, tmp_path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(ModelError, match=rf"lacks 1 of its weights, {lost} among them"):

@@ -122,6 +122,11 @@ def test_pooling_that_cannot_be_is_refused():
         HuggingFaceEncoder(tiny("resnet"), pooling="median")
 
 
+def test_a_projection_to_nothing_is_refused():
+    with pytest.raises(InputError, match="dim is 0; wanted 1 or more"):
+        HuggingFaceEncoder(tiny("resnet"), dim=0)
+
+
 def test_pictures_too_small_for_a_map_are_refused():
     with pytest.raises(InputError, match="no map of 0 x 0 places; use pictures whose sides are multiples of 8"):
         HuggingFaceEncoder(tiny("dinov2"))._map(torch.rand(1, 2, 16), torch.rand(1, 3, 4, 4))

@@ -28,6 +28,12 @@ def test_unknown_options_are_refused():
         build_encoder("small", colour=1)
 
 
+def test_unknown_options_are_refused_before_anything_is_downloaded(monkeypatch):
+    monkeypatch.setattr("entourage.encoders.huggingface.load_backbone", lambda *_, **__: pytest.fail("downloaded"))
+    with pytest.raises(InputError, match="the encoder some/model has no option 'colour'"):
+        build_encoder("some/model", colour=1)
+
+
 @pytest.mark.parametrize(
     "encoder",
     [

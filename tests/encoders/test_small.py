@@ -33,6 +33,11 @@ def test_the_names_of_the_weights_stay():
     assert names == {"stem", "stages", "projection"}
 
 
+def test_a_projection_to_nothing_is_refused():
+    with pytest.raises(InputError, match="dim is 0 and width is 32; wanted 1 or more"):
+        SmallResNet(dim=0)
+
+
 def test_an_unknown_pooling_is_refused():
     with pytest.raises(InputError, match=r"pooling is 'median'; use one of: average, max, gem$"):
         SmallResNet(pooling="median")

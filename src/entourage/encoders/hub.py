@@ -24,11 +24,12 @@ _RESAMPLE = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow'
 _WARPED_FROM = 384  # ConvNeXt's processor crops smaller pictures and warps those of this size or more
 
 
-def load_backbone(name: str, *, pretrained: bool = True) -> tuple[nn.Module, Preprocessing]:
+def load_backbone(name: str, *, pretrained: bool = True, own_pooling: bool = False) -> tuple[nn.Module, Preprocessing]:
     """A model by hub name or folder, and its preprocessing.
 
     pretrained=False draws random weights and needs the configuration alone; there, the name of an architecture
-    ("resnet", "vit", "dinov2", ...) stands for its default configuration and nothing is downloaded.
+    ("resnet", "vit", "dinov2", ...) stands for its default configuration and nothing is downloaded. own_pooling: the
+    weights of the model's own pooling are needed too.
     """
     transformers = _transformers()
     if not pretrained and name in transformers.CONFIG_MAPPING:
@@ -51,7 +52,7 @@ def load_backbone(name: str, *, pretrained: bool = True) -> tuple[nn.Module, Pre
             local_files_only=local,
             output_loading_info=True,
         )
-    _check_complete(name, report)
+    _check_complete(name, report, () if own_pooling else UNUSED)
     return model, pictures
 
 
@@ -145,8 +146,8 @@ def _picture_file(name: str, local: bool) -> Path | None:
         return None
 
 
-def _check_complete(name: str, report: dict) -> None:
-    needed = [key for key in report["missing_keys"] if not set(key.split(".")) & set(UNUSED)]
+def _check_complete(name: str, report: dict, dispensable: tuple[str, ...]) -> None:
+    needed = [key for key in report["missing_keys"] if not set(key.split(".")) & set(dispensable)]
     if needed:
         raise ModelError(
             f"{name} lacks {len(needed)} of its weights, {sorted(needed)[0]} among them, which would be random; "

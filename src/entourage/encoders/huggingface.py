@@ -24,7 +24,6 @@ _NORM_AFTER_POOLING = {
     "convnextv2": "layernorm",
 }
 _OTHER_POOLING = ("cls", "own")
-_BATCH_NORM = nn.modules.batchnorm._BatchNorm
 
 
 class HuggingFaceEncoder(nn.Module):
@@ -46,7 +45,12 @@ class HuggingFaceEncoder(nn.Module):
         preprocessing: Preprocessing | None = None,
     ):
         super().__init__()
+        if dim is not None and dim < 1:
+            raise InputError(f"dim is {dim}; wanted 1 or more dimensions, or None for the model's own")
         self.backbone = backbone
+        accepted = inspect.signature(backbone.forward).parameters
+        # For position embeddings learned at another size than the pictures'.
+        self._any_size = {"interpolate_pos_encoding": True} if "interpolate_pos_encoding" in accepted else {}
         self.preprocessing = preprocessing or Preprocessing()
         self.pooling = pooling or ("cls" if _has_class_token(backbone) else "average")
         if self.pooling == "cls" and not _has_class_token(backbone):
@@ -72,7 +76,9 @@ class HuggingFaceEncoder(nn.Module):
 
         pretrained=False draws random weights; then the name of an architecture ("resnet" is ResNet-50) will do.
         """
-        backbone, preprocessing = load_backbone(name, pretrained=pretrained)
+        inspect.signature(cls).bind(None, **options)  # an unknown option is refused before anything is downloaded
+        own_pooling = options.get("pooling") == "own"
+        backbone, preprocessing = load_backbone(name, pretrained=pretrained, own_pooling=own_pooling)
         preprocessing = options.pop("preprocessing", None) or preprocessing
         preprocessing = preprocessing.at_size(size) if size else preprocessing
         return cls(backbone, preprocessing=preprocessing, **options)
@@ -94,30 +100,28 @@ class HuggingFaceEncoder(nn.Module):
         if self.freeze_backbone:
             self.backbone.eval()
         if self.freeze_batch_norm:
-            for module in self.backbone.modules():
-                if isinstance(module, _BATCH_NORM):
-                    module.eval()  # the statistics learned before stay in use, and stay as they are
+            for norm in self._batch_norms():
+                norm.eval()  # the statistics learned before stay in use, and stay as they are
         return self
 
     def _fix_weights(self) -> None:
         """Frozen weights, and those the output does not depend on, ask for no gradient."""
         self.backbone.requires_grad_(not self.freeze_backbone)
-        unused = () if self.pooling == "own" else (*UNUSED, *_OWN_POOLING)
+        unused = {"mask_token"} if self.pooling == "own" else {*UNUSED, "head"}  # SigLIP's pooling is called head
         for name, weight in self.backbone.named_parameters():
-            if set(name.split(".")) & set(unused):
+            if unused & set(name.split(".")):
                 weight.requires_grad_(False)
         if self.freeze_batch_norm:
-            for module in self.backbone.modules():
-                if isinstance(module, _BATCH_NORM):
-                    module.requires_grad_(False)
+            for norm in self._batch_norms():
+                norm.requires_grad_(False)
         self.train(self.training)
 
+    def _batch_norms(self) -> list[nn.Module]:
+        return [module for module in self.backbone.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+
     def _output(self, pictures: Tensor):
-        accepted = inspect.signature(self.backbone.forward).parameters
-        # Position embeddings learned at another size than the pictures'.
-        options = {"interpolate_pos_encoding": True} if "interpolate_pos_encoding" in accepted else {}
         with torch.no_grad() if self.freeze_backbone else nullcontext():
-            return self.backbone(pixel_values=pictures, **options)
+            return self.backbone(pixel_values=pictures, **self._any_size)
 
     def _pooled(self, pictures: Tensor) -> Tensor:
         output = self._output(pictures)
@@ -140,9 +144,6 @@ class HuggingFaceEncoder(nn.Module):
                 f"which are no map of {h} x {w} places; use pictures whose sides are multiples of {stride}"
             )
         return hidden[:, -h * w :].transpose(1, 2).unflatten(2, (h, w))
-
-
-_OWN_POOLING = ("head",)  # SigLIP's
 
 
 def _kind(backbone: nn.Module) -> str:

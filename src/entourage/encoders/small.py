@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from entourage.encoders.pooling import pooling_layer
+from entourage.errors import InputError
 from entourage.preprocessing import Preprocessing
 
 __all__ = ["SmallResNet"]
@@ -41,6 +42,8 @@ class SmallResNet(nn.Module):
         preprocessing: Preprocessing | None = None,
     ):
         super().__init__()
+        if dim < 1 or width < 1:
+            raise InputError(f"dim is {dim} and width is {width}; wanted 1 or more of each")
         self.dim = dim
         self.preprocessing = preprocessing or Preprocessing.small(channels=in_channels)
         self.options = {"dim": dim, "width": width, "in_channels": in_channels, "pooling": pooling}

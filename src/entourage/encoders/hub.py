@@ -15,11 +15,11 @@ from torch import nn
 from entourage.errors import FileError, MissingExtra, ModelError
 from entourage.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
-__all__ = ["UNUSED", "backbone_from_config", "load_backbone", "read_preprocessing"]
+__all__ = ["MASK", "POOLER", "backbone_from_config", "load_backbone", "read_preprocessing"]
 
 _CONFIG, _PICTURES = "config.json", "preprocessor_config.json"
-# Parts of some models that no pooling of ours uses; a checkpoint without them is complete.
-UNUSED = ("pooler", "mask_token")
+# Parts of some models that vectors do not depend on: a token of pretraining, and the model's own pooling unless asked for.
+MASK, POOLER = "mask_token", "pooler"
 _RESAMPLE = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 _WARPED_FROM = 384  # ConvNeXt's processor crops smaller pictures and warps those of this size or more
 
@@ -52,7 +52,7 @@ def load_backbone(name: str, *, pretrained: bool = True, own_pooling: bool = Fal
             local_files_only=local,
             output_loading_info=True,
         )
-    _check_complete(name, report, () if own_pooling else UNUSED)
+    _check_complete(name, report, {MASK} if own_pooling else {MASK, POOLER})
     return model, pictures
 
 
@@ -146,8 +146,8 @@ def _picture_file(name: str, local: bool) -> Path | None:
         return None
 
 
-def _check_complete(name: str, report: dict, dispensable: tuple[str, ...]) -> None:
-    needed = [key for key in report["missing_keys"] if not set(key.split(".")) & set(dispensable)]
+def _check_complete(name: str, report: dict, dispensable: set[str]) -> None:
+    needed = [key for key in report["missing_keys"] if not set(key.split(".")) & dispensable]
     if needed:
         raise ModelError(
             f"{name} lacks {len(needed)} of its weights, {sorted(needed)[0]} among them, which would be random; "

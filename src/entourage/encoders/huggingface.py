@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage.encoders.hub import UNUSED, backbone_from_config, load_backbone
+from entourage.encoders.hub import MASK, POOLER, backbone_from_config, load_backbone
 from entourage.encoders.pooling import pooling_layer
 from entourage.errors import InputError
 from entourage.preprocessing import Preprocessing
@@ -107,7 +107,7 @@ class HuggingFaceEncoder(nn.Module):
     def _fix_weights(self) -> None:
         """Frozen weights, and those the output does not depend on, ask for no gradient."""
         self.backbone.requires_grad_(not self.freeze_backbone)
-        unused = {"mask_token"} if self.pooling == "own" else {*UNUSED, "head"}  # SigLIP's pooling is called head
+        unused = {MASK} if self.pooling == "own" else {MASK, POOLER, "head"}  # SigLIP's pooling is called head
         for name, weight in self.backbone.named_parameters():
             if unused & set(name.split(".")):
                 weight.requires_grad_(False)

@@ -77,7 +77,7 @@ def test_the_mode_of_the_encoder_does_not_matter():
 
 
 def test_the_encoder_moves_to_the_device_asked_for():
-    encoder = small().to(torch.float32)
+    encoder = small()
     vectors = embed(encoder, PIXELS, device="cpu")
     assert next(encoder.parameters()).device.type == "cpu"
     assert np.array_equal(vectors, embed(small(), PIXELS))
@@ -170,6 +170,7 @@ def test_a_function_is_handed_pictures(decoding):
         (PIXELS.astype(float), {}, r"pixels are float64 of shape \(7, 32, 32\); wanted uint8"),
         (PIXELS[0], {}, r"pixels are uint8 of shape \(32, 32\)"),
         (PIXELS, {"at_once": 0}, "at_once is 0; wanted 1 or more"),
+        (PIXELS, {"device": "abacus"}, "device is 'abacus', which cannot be used here .*; use cpu"),
     ],
 )
 def test_input_that_cannot_be_used(images, options, message):

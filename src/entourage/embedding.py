@@ -98,7 +98,7 @@ def embed_shards(
     if isinstance(encoder, nn.Module):
         encoder.eval()
         if device is not None:
-            encoder.to(device)
+            _move(encoder, device)
     done, total = 0, sum(map(len, chosen))
     for rows in chosen:
         batches = [rows[start : start + at_once] for start in range(0, len(rows), at_once)]
@@ -123,6 +123,14 @@ def shard_rows(count: int, shard_size: int) -> list[np.ndarray]:
     if shard_size < 1:
         raise InputError(f"shard_size is {shard_size}; wanted 1 or more items in a shard")
     return [np.arange(start, min(start + shard_size, count)) for start in range(0, count, shard_size)]
+
+
+def _move(encoder: nn.Module, device) -> None:
+    try:
+        encoder.to(device)
+    except (RuntimeError, AssertionError) as error:  # the latter: torch was built without it
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device is {str(device)!r}, which cannot be used here ({reason}); use cpu") from error
 
 
 class PixelSet:

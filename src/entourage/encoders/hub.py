@@ -18,7 +18,7 @@ from entourage.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 __all__ = ["MASK", "POOLER", "backbone_from_config", "load_backbone", "read_preprocessing"]
 
 _CONFIG, _PICTURES = "config.json", "preprocessor_config.json"
-# Parts of some models that vectors do not depend on: a token of pretraining, and the model's own pooling unless asked for.
+# Parts that vectors do not depend on: a token of pretraining, and the model's own pooling unless it is asked for.
 MASK, POOLER = "mask_token", "pooler"
 _RESAMPLE = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 _WARPED_FROM = 384  # ConvNeXt's processor crops smaller pictures and warps those of this size or more

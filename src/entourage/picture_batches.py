@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from entourage.encoders import as_pictures
+from entourage.preprocessing import as_pictures
 
 __all__ = ["PictureBatch", "PictureBatches"]
 
 
 @dataclass(frozen=True, eq=False)
 class PictureBatch:
-    """Some rows (b,) of an image set with their pictures (b, C, H, W); small grey ones come as (b, H, W)."""
+    """Some rows (b,) of an image set with their pictures (b, C, H, W)."""
 
     rows: np.ndarray
     pictures: Tensor
@@ -50,7 +50,7 @@ class PictureBatches:
     def __iter__(self) -> Iterator[PictureBatch]:
         if self._as_they_are():
             for rows in self.batches:
-                yield PictureBatch(rows, as_pictures(self.images.pixels[rows]))
+                yield PictureBatch(rows, as_pictures(self.images.pixels[rows])[:, None])
             return
         from entourage.data.decoding import decoded
 

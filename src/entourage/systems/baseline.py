@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from entourage import distributed
-from entourage.encoders import SmallResNet
+from entourage.encoders import build_encoder
+from entourage.encoders.saving import is_saved_encoder
 from entourage.errors import FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.losses import build_loss
@@ -77,9 +78,7 @@ class _Training:
     decoding: dict
 
     def pictures(self, batches, draw=None) -> PictureBatches:
-        return PictureBatches(
-            self.images, batches, getattr(self.encoder, "preprocessing", None), draw=draw, **self.decoding
-        )
+        return PictureBatches(self.images, batches, self.encoder.preprocessing, draw=draw, **self.decoding)
 
     def batches(self, epoch: int) -> PictureBatches:
         """This process's share of the epoch's batches."""
@@ -109,11 +108,11 @@ def _prepare(images, settings: TrainSettings, loss, strict: bool, corrupt) -> _T
     rows = np.flatnonzero(~held_out)
     codes = label_codes(images.labels[rows])
     device = _device(settings.device)
-    encoder = seeded(settings.seed, lambda: _encoder(settings)).to(device)
+    encoder = seeded(settings.seed, lambda: _encoder(settings, images)).to(device)
     options = {} if loss is not None else settings.loss_options
     criterion = seeded(
         settings.seed,
-        lambda: build_loss(settings.loss if loss is None else loss, int(codes.max()) + 1, settings.dim, **options),
+        lambda: build_loss(settings.loss if loss is None else loss, int(codes.max()) + 1, encoder.dim, **options),
     )
     decoding = {"workers": settings.workers, "strict": strict, "corrupt": corrupt}
     return _Training(
@@ -148,10 +147,16 @@ def _fit(training: _Training, settings: TrainSettings, folder: Path | None, resu
     )
 
 
-def _encoder(settings: TrainSettings) -> nn.Module:
-    if settings.encoder != "small":
-        raise InputError(f"the encoder is {settings.encoder!r}; wanted small")
-    return SmallResNet(settings.dim, **settings.encoder_options)
+def _encoder(settings: TrainSettings, images) -> nn.Module:
+    """A new one by name and settings, or a saved one as it is."""
+    if is_saved_encoder(settings.encoder):
+        return build_encoder(settings.encoder, **settings.encoder_options)
+    options = {"dim": settings.dim, **settings.encoder_options}
+    if settings.image_size is not None:
+        options["size"] = settings.image_size
+    elif settings.encoder == "small" and hasattr(images, "pixels"):
+        options["size"] = None  # pictures in memory keep theirs
+    return build_encoder(settings.encoder, **options)
 
 
 def _optimizer(encoder: nn.Module, loss: nn.Module, settings: TrainSettings) -> torch.optim.Optimizer:

@@ -213,3 +213,10 @@ def test_a_class_with_one_picture_among_others_is_left_alone():
 def test_resuming_needs_a_folder():
     with pytest.raises(InputError, match="without a run folder"):
         train_baseline(IMAGES, settings(), resume=True)
+
+
+def test_an_encoder_without_anything_to_train_is_refused(monkeypatch):
+    real = baseline.seeded
+    monkeypatch.setattr(baseline, "seeded", lambda seed, build: real(seed, build).requires_grad_(False))
+    with pytest.raises(InputError, match="every weight of the encoder is frozen"):
+        train_baseline(IMAGES, settings())

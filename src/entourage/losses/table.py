@@ -147,7 +147,7 @@ def build_loss(loss, n_classes: int, dim: int, **options) -> nn.Module:
     Labels are codes 0..n_classes-1; embeddings have `dim` dimensions.
 
     >>> batch = torch.eye(4), torch.tensor([0, 0, 1, 1])
-    >>> float(build_loss("contrastive", n_classes=2, dim=4)(*batch).round(decimals=3))
+    >>> round(build_loss("contrastive", n_classes=2, dim=4)(*batch).item(), 3)
     1.414
     """
     if not isinstance(loss, str):

@@ -161,8 +161,10 @@ def _encoder(settings: TrainSettings, images) -> nn.Module:
 
 def _optimizer(encoder: nn.Module, loss: nn.Module, settings: TrainSettings) -> torch.optim.Optimizer:
     """Adam with a group for the encoder and one for what the loss learns, which wants larger steps and no decay."""
-    groups = [{"params": [p for p in encoder.parameters() if p.requires_grad]}]
-    own = list(loss.parameters())
+    free, own = [p for p in encoder.parameters() if p.requires_grad], list(loss.parameters())
+    if not free:
+        raise InputError("every weight of the encoder is frozen; wanted some to train: give it a projection (dim)")
+    groups = [{"params": free}]
     if own:
         rate = settings.loss_learning_rate
         rate = 100 * settings.learning_rate if rate is None else rate

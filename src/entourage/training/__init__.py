@@ -7,6 +7,6 @@ uninterrupted one; log.py writes a line per epoch; schedule.py moves the learnin
 from entourage.training.history import History
 from entourage.training.log import RunLog
 from entourage.training.loop import fit_model, seeded
-from entourage.training.schedule import SCHEDULES, cosine_schedule, step_schedule
+from entourage.training.schedule import cosine_schedule, step_schedule
 
-__all__ = ["SCHEDULES", "History", "RunLog", "cosine_schedule", "fit_model", "seeded", "step_schedule"]
+__all__ = ["History", "RunLog", "cosine_schedule", "fit_model", "seeded", "step_schedule"]

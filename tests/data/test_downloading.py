@@ -142,12 +142,14 @@ def test_a_file_the_server_does_not_have(site, tmp_path):
     with pytest.raises(FileError, match=r"birds\.zip answers 404 Not Found; try again later"):
         fetch(archive, tmp_path)
     assert site.asked == [None]
+    assert everything(tmp_path) == []
 
 
 def test_no_server_at_all(tmp_path):
     archive = Archive("http://127.0.0.1:9/birds.zip", 10, "md5:0", "birds", "birds")
-    with pytest.raises(FileError, match=r"cannot be fetched \(.*refused\)"):
+    with pytest.raises(FileError, match=r"cannot be fetched \(.*refused\); try again later"):
         fetch(archive, tmp_path)
+    assert everything(tmp_path) == []
 
 
 def test_a_disk_without_room_is_told_before(site, tmp_path):

@@ -28,8 +28,8 @@ TITLE = "CUB-200-2011, birds"
 EXPECTED = {"train": Count(5864, 100), "test": Count(5924, 100)}
 FOLDERS = ("CUB_200_2011", "cub", "CUB")
 HOME = "https://data.caltech.edu/records/65de6-vp158"
-# The address is that of the record at CaltechDATA (doi:10.22002/D1.20098), whose MD5 torchvision-style loaders such as
-# github.com/TDeVries/cub2011_dataset state; the size is the one tensorflow_datasets records for the same file.
+# The address is that of the record at CaltechDATA, and the one pytorch-metric-learning fetches; the MD5 is the one that
+# loaders such as github.com/TDeVries/cub2011_dataset state; the size is the one tensorflow_datasets records.
 ARCHIVES = (
     Archive(
         "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",

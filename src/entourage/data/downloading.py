@@ -59,8 +59,7 @@ def fetch(archive: Archive, root: Path, progress=None) -> Path:
 
 
 def _check_room(root: Path, archive: Archive, part: Path) -> None:
-    have = part.stat().st_size if part.exists() else 0
-    wanted = 2 * archive.size - have  # the archive, and what comes out of it
+    wanted = 2 * archive.size - _size(part)  # the archive, and what comes out of it
     free = shutil.disk_usage(root).free
     if free < wanted:
         raise FileError(
@@ -73,7 +72,7 @@ def _download(archive: Archive, part: Path, progress) -> None:
     """Append to the part until it is whole; a broken connection is taken up again."""
     fruitless = 0
     while True:
-        before = part.stat().st_size if part.exists() else 0
+        before = _size(part)
         try:
             if _append(archive, part, before, progress):
                 return
@@ -82,18 +81,15 @@ def _download(archive: Archive, part: Path, progress) -> None:
             raise FileError(f"{archive.url} answers {error.code} {error.reason}; try again later") from error
         except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
             reason = str(getattr(error, "reason", error)) or type(error).__name__
-        fruitless = fruitless + 1 if part.stat().st_size <= before else 0
+        fruitless = fruitless + 1 if _size(part) <= before else 0
         if fruitless == _FRUITLESS:
-            raise FileError(
-                f"{archive.url} cannot be fetched ({reason}); the same command goes on from the "
-                f"{part.stat().st_size / _MEGABYTE:.1f} MB in {part}"
-            )
+            kept = f"the same command goes on from the {_size(part) / _MEGABYTE:.1f} MB in {part}"
+            raise FileError(f"{archive.url} cannot be fetched ({reason}); {kept if _size(part) else 'try again later'}")
         time.sleep(_PAUSE)
 
 
 def _append(archive: Archive, part: Path, start: int, progress) -> bool:
     """One request for what is missing after `start`; whether the file is whole now."""
-    part.touch()
     request = urllib.request.Request(archive.url, headers={"User-Agent": "entourage"})
     if start:
         request.add_header("Range", f"bytes={start}-")
@@ -103,6 +99,7 @@ def _append(archive: Archive, part: Path, start: int, progress) -> bool:
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and start:
             return True  # nothing comes after `start`; the checksum decides whether it is the right end
         raise
+    part.touch()
     with answer, part.open("r+b") as file:
         if answer.status != http.client.PARTIAL_CONTENT:  # this server only sends whole files
             start = 0
@@ -115,6 +112,10 @@ def _append(archive: Archive, part: Path, start: int, progress) -> bool:
             if progress:
                 progress(f"fetching {archive.name}, MB", file.tell() // _MEGABYTE, max(total // _MEGABYTE, 1))
         return file.tell() >= total
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
 
 
 def _check_sum(archive: Archive, part: Path) -> None:

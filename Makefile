@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test lint bench universal clean
+.PHONY: demo test lint bench bench-quick bench-scaling bench-quality universal clean
 
 demo: .venv/.core
 	$(BIN)/entourage demo --out runs/demo --overwrite
@@ -15,7 +15,16 @@ lint: .venv/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-bench: .venv/.core
+bench: .venv/.bench
+	$(BIN)/python benchmarks/speed
+
+bench-quick: .venv/.bench
+	$(BIN)/python benchmarks/speed --quick
+
+bench-scaling: .venv/.bench
+	$(BIN)/python benchmarks/speed/scaling.py
+
+bench-quality: .venv/.core
 	$(BIN)/python benchmarks/compare_real.py
 
 universal: .venv/.core
@@ -30,6 +39,10 @@ clean:
 
 .venv/.core: .venv/.python pyproject.toml constraints.txt
 	$(INSTALL) .
+	touch $@
+
+.venv/.bench: .venv/.core
+	$(INSTALL) '.[bench]'
 	touch $@
 
 .venv/.dev: .venv/.core

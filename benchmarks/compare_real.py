@@ -22,6 +22,7 @@ from entourage.demo import train_encoder
 from entourage.embedding import embed
 from entourage.progress import terminal_progress
 from entourage.values import Embeddings, Images
+from markers import fill
 
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).parent.parent / "README.md"
@@ -72,15 +73,13 @@ def keep(dataset: str, document: dict) -> None:
     file = RESULTS / "compare_real.json"
     results = json.loads(file.read_text()) if file.exists() else {}
     result = results.setdefault(dataset, {"protocol": document["protocol"], "methods": {}})
-    if result["protocol"] != document["protocol"]:
+    if {**result["protocol"], "seeds": None} != {**document["protocol"], "seeds": None}:  # each row has its own seeds
         raise SystemExit(f"{file} holds {dataset} under another protocol; delete it there to measure anew")
     result["methods"] |= {row["method"]: row for row in document["methods"]}
     RESULTS.mkdir(exist_ok=True)
     file.write_text(json.dumps(results, indent=1) + "\n")
     (RESULTS / "compare_real.md").write_text(table(results))
-    begin, end = "<!-- compare_real: begin -->\n", "<!-- compare_real: end -->"
-    before, rest = README.read_text(encoding="utf-8").split(begin)
-    README.write_text(before + begin + table(results) + end + rest.split(end)[1], encoding="utf-8")
+    fill(README, "compare_real", table(results))
 
 
 def table(results: dict) -> str:
@@ -102,7 +101,9 @@ def _cell(rows: dict, name: str) -> str:
         best = max(other[metric] for other in rows.values() if metric in other)
         value = f"{100 * row[metric]:.1f}"
         marks.append(f"**{value}**" if value == f"{100 * best:.1f}" else value)
-    return " / ".join(marks)
+    seeds = len(row["seeds"])
+    most = max(len(other["seeds"]) for other in rows.values() if "seeds" in other)
+    return " / ".join(marks) + (f" ({seeds} seed{'s' * (seeds > 1)})" if seeds < most else "")
 
 
 if __name__ == "__main__":

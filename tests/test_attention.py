@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from entourage import attention
 from entourage.attention import CrossAttention
-from entourage.systems.context_refiner import paper
 from entourage.systems.context_refiner.paper import PaperNetwork
 from entourage.training import seeded
 
@@ -110,6 +110,30 @@ def test_a_context_of_one_is_taken_whole(data):
     torch.testing.assert_close(update, block.value(gallery[rows[:, 0]]))
 
 
+@pytest.mark.parametrize("finished", [False, True])
+def test_an_offer_and_a_query_give_equation_2_and_3(data, finished):
+    queries, gallery, rows = data
+    network = network_with_biases()
+    block = network.blocks[0]
+    offer = block.offer(gallery, finished=finished)
+    refined, weights = block.refined(queries, offer, rows)
+    for i in range(N):
+        update, wanted_weights = cross_attention(block, queries[i].numpy(), gallery[rows[i]].numpy())
+        wanted = queries[i].numpy() + update
+        np.testing.assert_allclose(refined[i], wanted / np.linalg.norm(wanted), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(weights[i], wanted_weights, rtol=1e-9)
+
+
+def test_other_devices_compute_what_the_kernels_do(data, monkeypatch):
+    """Where tensors are not on the processor, torch does it; here told so."""
+    queries, gallery, rows = data
+    block = network_with_biases().blocks[0]
+    wanted = block.refined(queries, block.offer(gallery), rows)
+    monkeypatch.setattr(attention, "_compiled_for", lambda tensor: False)
+    for one, other in zip(block.refined(queries, block.offer(gallery), rows), wanted, strict=True):
+        torch.testing.assert_close(one, other)
+
+
 # ---- the network -------------------------------------------------------------------------------------------------
 
 
@@ -130,7 +154,7 @@ def test_training_form_equals_inference_form(data, out_dim):
     queries, gallery, rows = data
     network = network_with_biases(out_dim)
     *_, (last, _) = network.steps(queries, gallery, rows, T)
-    trained = network(queries, gallery[rows])
+    trained = network(queries, gallery, rows)
     assert trained.shape == (N, out_dim or D)
     torch.testing.assert_close(trained, network.finish(last))
     torch.testing.assert_close(trained.norm(dim=1), torch.ones(N, dtype=torch.float64))
@@ -140,10 +164,28 @@ def test_parts_of_a_large_set_are_put_together_in_order(data, monkeypatch):
     queries, gallery, rows = data
     network = network_with_biases()
     whole = list(network.steps(queries, gallery, rows, T))
-    monkeypatch.setattr(paper, "_ITEMS_AT_ONCE", 3)
+    monkeypatch.setattr(attention, "_ITEMS_AT_ONCE", 3)
     for (e, weights), (wanted_e, wanted_weights) in zip(network.steps(queries, gallery, rows, T), whole, strict=True):
         torch.testing.assert_close(e, wanted_e)
         torch.testing.assert_close(weights, wanted_weights)
+
+
+def test_many_queries_of_few_items_and_few_of_many_agree_with_the_training_form(data):
+    """On which side the last layers are applied depends on where there are fewer."""
+    queries, gallery, rows = data
+    network = network_with_biases()
+    for rows_of_all in (rows % 3, torch.arange(N * K).view(N, K) % M):
+        *_, (last, _) = network.steps(queries, gallery, rows_of_all, T)
+        torch.testing.assert_close(network(queries, gallery, rows_of_all), last)
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, T])
+def test_steps_that_are_not_kept_end_the_same_and_leave_the_input_alone(data, n_steps):
+    queries, gallery, rows = data
+    network, before = network_with_biases(), queries.clone()
+    *_, (wanted, _) = network.steps(queries, gallery, rows, n_steps)
+    *_, (last, _) = network.steps(queries, gallery, rows, n_steps, kept=False)
+    assert torch.equal(last, wanted) and torch.equal(queries, before)
 
 
 def test_inference_leaves_its_input_as_it_was_and_keeps_no_gradient(data):
@@ -154,10 +196,30 @@ def test_inference_leaves_its_input_as_it_was_and_keeps_no_gradient(data):
     assert not last.requires_grad and not weights.requires_grad
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_gradients_are_those_of_the_equations_written_out(shared):
+    """Against full keys and values of every neighbour of every item; neighbours may be shared, or one the same."""
+    generator = torch.Generator().manual_seed(3)
+    e, context = (torch.randn(n, D, generator=generator, dtype=torch.float64) for n in (N, 5 if shared else N * K))
+    rows = torch.randint(0, 5, (N, K), generator=generator) if shared else torch.arange(N * K).view(N, K)
+    away = torch.randn(N, D, generator=generator, dtype=torch.float64)
+    network, naive = network_with_biases(), network_with_biases()
+    (network(e, context, rows) * away).sum().backward()
+    state = e
+    for block in naive.blocks:
+        keys, values = block.key(context[rows]), block.value(context[rows])
+        logits = torch.einsum("bd,bkd->bk", state + block.query(state), keys) / math.sqrt(D)
+        update = torch.einsum("bk,bkd->bd", logits.softmax(dim=1), values)
+        state = torch.nn.functional.normalize(state + update, dim=1)
+    (state * away).sum().backward()
+    for (name, ours), theirs in zip(network.named_parameters(), naive.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-9, atol=1e-11, msg=name)
+
+
 def test_gradients_are_finite_and_reach_every_parameter(data):
     queries, gallery, rows = data
     network = network_with_biases(out_dim=9)
-    network(queries, gallery[rows]).square().mul(torch.arange(9)).sum().backward()
+    network(queries, gallery, rows).square().mul(torch.arange(9)).sum().backward()
     for name, parameter in network.named_parameters():
         assert parameter.grad.isfinite().all(), name
         assert parameter.grad.abs().sum() > 0, name

@@ -8,7 +8,7 @@ import pytest
 from entourage import evaluation
 from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import evaluate, evaluate_embeddings, mean_average_precision_at_r
-from entourage.neighbors import exact
+from entourage.neighbors import ranks
 from entourage.values import Embeddings
 
 NAMES = ["recall@1", "recall@2", "recall@4", "recall@8", "recall@10", "recall@100", "r-precision", "map@r", "map@1000"]
@@ -149,7 +149,7 @@ def test_the_length_of_the_vectors_and_the_kind_of_label_change_no_score():
 def test_tiles_change_no_score(monkeypatch):
     vectors, labels = clusters()
     whole = evaluate(vectors, labels, nmi=False)
-    monkeypatch.setattr(exact, "_TILE_VALUES", 7 * 120)
+    monkeypatch.setattr(ranks, "_TILE_VALUES", 7 * 120)
     seen = []
     tiled = evaluate(vectors, labels, nmi=False, progress=lambda *call: seen.append(call))
     assert tiled.metrics == pytest.approx(whole.metrics, abs=1e-12)
@@ -182,7 +182,8 @@ def test_the_protocol_names_every_convention():
         "neighbors": "exact, ties by id",
         "map@r": "divided by R",
         "map@1000": "divided by min(1000, R)",
-        "nmi": "k-means on the queries, 14 clusters, arithmetic mean, seed 7",
+        "nmi": "k-means on the queries, 14 clusters, one greedy k-means++ start, at most 20 iterations, "
+        "arithmetic mean, seed 7",
     }
     assert list(document["metrics"]) == [*NAMES, "nmi"]
 

@@ -20,8 +20,8 @@ LAYERS = [
     {"embedding", "picture_batches"},
     {"evaluation", "training", "linear_maps", "encoders"},
     {"data", "sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics", "preprocessing"},
-    {"store"},
-    {"values", "progress", "distributed", "settings"},
+    {"store", "gathering"},
+    {"values", "progress", "distributed", "settings", "threads"},
     {"errors"},
 ]
 HEIGHT = {part: -depth for depth, layer in enumerate(LAYERS) for part in layer}

@@ -12,7 +12,7 @@ from entourage.errors import InputError
 from entourage.evaluation import evaluate
 
 # Four queries, their rankings of five items (1 = same label), and R, how many matches each could have found.
-HITS = np.array(
+RANKING = np.array(
     [
         [1, 0, 1, 1, 0],  # R = 3: hits at ranks 1, 3, 4
         [0, 1, 0, 0, 1],  # R = 2: hits at ranks 2, 5
@@ -21,6 +21,7 @@ HITS = np.array(
     ],
     dtype=bool,
 )
+HITS = metrics.Hits.from_ranking(RANKING)
 MATCHES = np.array([3, 2, 8, 0])
 
 
@@ -160,7 +161,7 @@ def test_map_at_k_differs_from_theirs_where_a_class_has_more_than_k_matches():
     vectors, labels = labelled_vectors(100, 3, seed=5)
     k = 10
     order = np.argsort(-_cosines(vectors) + 9 * np.eye(100), axis=1)[:, :k]
-    hits = labels[order] == labels[:, None]
+    hits = metrics.Hits.from_ranking(labels[order] == labels[:, None])
     matches = metrics.count_matches(labels, labels, np.arange(100))
     assert (matches > k).all()
     ours = metrics.average_precision_at(hits, matches, k)

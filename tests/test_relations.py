@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from entourage.neighbors import own_gallery_rows, search
-from entourage.relations import RELATIONS, relation_features
+from entourage.relations import RELATIONS, Surroundings, relation_features
 from entourage.values import Embeddings, Neighbors
 
 COLUMN = {name: number for number, name in enumerate(RELATIONS)}
@@ -106,7 +106,7 @@ def test_queries_against_a_gallery_are_as_the_loop_says(k):
     queries, gallery = (Embeddings.from_vectors(vectors(seed, n)) for seed, n in ((1, 12), (2, 30)))
     found, among = search(queries, gallery, k=k), search(gallery, k=k)
     outside = np.full(12, -1)
-    features = relation_features(found, among, outside)
+    features = relation_features(found, Surroundings.of(among), outside)
     np.testing.assert_allclose(features, by_definition(found, among, outside), rtol=1e-5, atol=2e-5)
 
 
@@ -115,7 +115,7 @@ def test_a_query_left_out_of_the_gallery_by_id_has_the_features_it_has_inside():
     some = items.take(np.arange(0, 50, 3))
     among = search(items, k=6)
     found = search(some, items, k=6)
-    features = relation_features(found, among, own_gallery_rows(some, items))
+    features = relation_features(found, Surroundings.of(among), own_gallery_rows(some, items))
     np.testing.assert_array_equal(found.rows, among.rows[::3])
     np.testing.assert_allclose(features, relation_features(among)[::3], rtol=1e-5, atol=1e-5)
 
@@ -126,7 +126,7 @@ def test_a_query_from_outside_looks_much_as_if_it_were_in_the_gallery():
     together = Embeddings.from_vectors(np.vstack([gallery, query]))
     apart = Embeddings.from_vectors(gallery), Embeddings.from_vectors(query)
     found, among = search(apart[1], apart[0], k=8), search(apart[0], k=8)
-    outside = relation_features(found, among, np.array([-1]))[0]
+    outside = relation_features(found, Surroundings.of(among), np.array([-1]))[0]
     inside = relation_features(search(together, k=8))[-1]
     same = ["rank", "rank from the neighbour", "mutual", "mutual share of the item"]
     for name in same:

@@ -1,6 +1,7 @@
-"""Scores of a set of embeddings: search once, rank, and say under which protocol.
+"""Scores of a set of embeddings: one pass over the similarities, and the protocol they were measured under.
 
-The ranking is made and scored block by block of queries, so memory does not grow with N x N.
+Every metric follows from the ranks at which a query's matches stand, which are counted tile by tile: no ranking is
+made, none is too deep, and memory does not grow with N x N.
 """
 
 import warnings
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from entourage import metrics
-from entourage.clustering import kmeans
+from entourage.clustering import MOST_ITERATIONS, kmeans
 from entourage.errors import EntourageWarning, InputError
-from entourage.neighbors import own_gallery_rows, search_blocks
+from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.values import Embeddings, Neighbors, label_codes, shared_codes
 
 __all__ = ["Scores", "evaluate", "evaluate_embeddings", "evaluate_ranking", "mean_average_precision_at_r"]
@@ -83,20 +84,21 @@ def evaluate_embeddings(
     query_codes, gallery_codes = shared_codes(queries.labels, target.labels)
     own_rows = own_gallery_rows(queries, target)
     matches = metrics.count_matches(query_codes, gallery_codes, own_rows)
-    available = len(target) - bool((own_rows >= 0).any())
-    if available < 1:
+    if len(target) == bool((own_rows >= 0).any()):
         raise InputError(f"{len(target)} item to search in; wanted at least one besides the query")
+    check_same_encoder(queries, target)
+    if not matches.any():
+        raise InputError(
+            "no query has a match, so that every score would be 0; wanted labels that occur twice, or in the gallery: "
+            "check that both are labelled alike"
+        )
 
-    per_query = _rank_and_score(queries, target, query_codes, gallery_codes, matches, available, progress)
+    per_query = _rank_and_score(queries, target, query_codes, gallery_codes, matches, progress)
     values = {name: metrics.mean(column, matches, no_match) for name, column in per_query.items()}
     if nmi:
-        if progress:
-            progress("clustering for NMI", 0, 1)
         by_id = np.argsort(queries.ids, kind="stable")  # so that the order of the rows does not matter
-        clusters = kmeans(queries.vectors[by_id], len(np.unique(query_codes)), seed)
+        clusters = kmeans(queries.vectors[by_id], len(np.unique(query_codes)), seed, progress=progress)
         values["nmi"] = metrics.normalized_mutual_information(query_codes[by_id], clusters)
-        if progress:
-            progress("clustering for NMI", 1, 1)
     doubts = ("the gallery has one class: whatever is found there is right",) * (len(np.unique(gallery_codes)) == 1)
     for doubt in doubts:
         warnings.warn(doubt, EntourageWarning, stacklevel=2)
@@ -104,21 +106,21 @@ def evaluate_embeddings(
     return Scores(values, protocol, per_query["recall@1"], per_query["map@r"], doubts)
 
 
-def _rank_and_score(queries, gallery, query_codes, gallery_codes, matches, available, progress) -> dict:
+def _rank_and_score(queries, gallery, query_codes, gallery_codes, matches, progress) -> dict:
     """Every per-query metric, name -> (N,)."""
-    depth = min(available, max(MAP_AT, *RECALL_AT, int(matches.max())))
-    ranked, blocks = search_blocks(queries, gallery, depth), []
-    if not matches.any():
-        raise InputError(
-            "no query has a match, so that every score would be 0; wanted labels that occur twice, or in the gallery: "
-            "check that both are labelled alike"
-        )
-    for block, ranking in ranked:
-        hits = gallery_codes[ranking.rows] == query_codes[block, None]
+    blocks = []
+    for block, hits in _hits(queries, gallery, query_codes, gallery_codes):
         blocks.append(_score(hits, matches[block]))
         if progress:
             progress("ranking", block.stop, len(queries))
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _hits(queries, gallery, query_codes, gallery_codes) -> Iterator[tuple[slice, metrics.Hits]]:
+    from entourage.neighbors.ranks import match_ranks  # loads numba
+
+    for block, query, rank in match_ranks(queries, gallery, query_codes, gallery_codes):
+        yield block, metrics.Hits(query, rank, block.stop - block.start)
 
 
 def _score(hits, matches) -> dict:
@@ -144,8 +146,13 @@ def _protocol(queries, gallery, own_rows, matches, no_match, nmi, seed) -> dict:
         "neighbors": "exact, ties by id",
         "map@r": "divided by R",
         f"map@{MAP_AT}": f"divided by min({MAP_AT}, R)",
-        "nmi": f"k-means on the queries, {n_classes} clusters, arithmetic mean, seed {seed}" if nmi else "skipped",
+        "nmi": _nmi_protocol(n_classes, seed) if nmi else "skipped",
     }
+
+
+def _nmi_protocol(n_classes: int, seed: int) -> str:
+    start = f"one greedy k-means++ start, at most {MOST_ITERATIONS} iterations"
+    return f"k-means on the queries, {n_classes} clusters, {start}, arithmetic mean, seed {seed}"
 
 
 def mean_average_precision_at_r(items: Embeddings) -> float:
@@ -153,8 +160,8 @@ def mean_average_precision_at_r(items: Embeddings) -> float:
     codes = label_codes(items.labels)
     matches = metrics.count_matches(codes, codes, np.arange(len(items)))
     precision = np.zeros(len(items))
-    for block, ranking in search_blocks(items, k=max(1, int(matches.max()))):
-        precision[block] = metrics.average_precision_at_r(codes[ranking.rows] == codes[block, None], matches[block])
+    for block, hits in _hits(items, items, codes, codes):
+        precision[block] = metrics.average_precision_at_r(hits, matches[block])
     return metrics.mean(precision, matches)
 
 
@@ -165,6 +172,7 @@ def evaluate_ranking(
 
     For methods that give rankings and no vectors; rank does not see the labels. A query without a match counts as 0.
 
+    >>> from entourage.neighbors import search_blocks
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], labels=["a", "a", "b"])
     >>> evaluate_ranking(items, lambda items, k: search_blocks(items, k=k))["map@r"].tolist()
     [1.0, 1.0, 0.0]
@@ -176,7 +184,7 @@ def evaluate_ranking(
     scores = {name: np.zeros(len(items)) for name in ("recall@1", "r-precision", "map@r")}
     unlabelled = Embeddings(items.vectors, items.ids, named=items.named)
     for block, ranking in rank(unlabelled, max(1, int(matches.max()))):
-        hits = codes[ranking.rows] == codes[block, None]
+        hits = metrics.Hits.from_ranking(codes[ranking.rows] == codes[block, None])
         scores["recall@1"][block] = metrics.recall_at(hits, 1)
         scores["r-precision"][block] = metrics.r_precision(hits, matches[block])
         scores["map@r"][block] = metrics.average_precision_at_r(hits, matches[block])

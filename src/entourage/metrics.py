@@ -1,15 +1,18 @@
 """Retrieval metrics: pure functions of rankings and labels, one value per query.
 
-A ranking is `hits` (N, K) bool: whether the query's 1st, 2nd, ... retrieved item has its label. `matches` (N,) is
-R, the number of gallery items that could be found (the query itself excluded). Means are taken by `mean`, which
-names what happens to queries without a possible match.
+A ranking is known by its `Hits`: at which ranks items of the query's label stand. They are few, and nothing here is of
+the size of the ranking. `matches` (N,) is R, the number of gallery items that could be found (the query itself
+excluded). Means are taken by `mean`, which names what happens to queries without a possible match.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from entourage.errors import InputError
 
 __all__ = [
+    "Hits",
     "average_precision_at",
     "average_precision_at_r",
     "check_no_match",
@@ -21,6 +24,37 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The retrieved items that have the label of their query, those of one query side by side, nearest first."""
+
+    query: np.ndarray
+    """(H,) the query of each, never decreasing."""
+    rank: np.ndarray
+    """(H,) how many items were retrieved before each: 0 for the nearest."""
+    n_queries: int
+    """N, those without a hit included."""
+
+    @classmethod
+    def from_ranking(cls, same_label) -> "Hits":
+        """Of a ranking (N, K) bool: whether the query's 1st, 2nd, ... retrieved item has its label.
+
+        >>> Hits.from_ranking(np.array([[True, False, True]])).rank.tolist()
+        [0, 2]
+        """
+        return cls(*np.nonzero(same_label), len(same_label))
+
+    def counted(self, kept, weights=None) -> np.ndarray:
+        """How many hits of each query are kept (H,), or the sum of their weights (H,); (N,)."""
+        return np.bincount(self.query, kept if weights is None else kept * weights, minlength=self.n_queries)
+
+    @property
+    def precision(self) -> np.ndarray:
+        """The share of hits among the items retrieved up to and with each hit, (H,)."""
+        before = np.arange(len(self.query)) - np.searchsorted(self.query, self.query)
+        return (before + 1) / (self.rank + 1)
+
+
 def count_matches(query_codes, gallery_codes, own_rows) -> np.ndarray:
     """R of each query, (N,): gallery items of its label, less itself where own_rows (N,) finds it there (≥ 0)."""
     counts = np.bincount(gallery_codes, minlength=int(query_codes.max()) + 1)
@@ -28,32 +62,33 @@ def count_matches(query_codes, gallery_codes, own_rows) -> np.ndarray:
     return counts[query_codes] - own_label
 
 
-def recall_at(hits, k: int) -> np.ndarray:
+def recall_at(hits: Hits, k: int) -> np.ndarray:
     """1 if any of the first k retrieved items has the query's label, else 0; (N,).
 
-    >>> recall_at(np.array([[False, True, False], [False, False, True]]), 2).tolist()
+    >>> recall_at(Hits.from_ranking(np.array([[False, True, False], [False, False, True]])), 2).tolist()
     [1.0, 0.0]
     """
-    return hits[:, :k].any(axis=1).astype(np.float64)
+    return (hits.counted(hits.rank < k) > 0).astype(np.float64)
 
 
-def r_precision(hits, matches) -> np.ndarray:
+def r_precision(hits: Hits, matches) -> np.ndarray:
     """Share of the first R retrieved items that match; 0 where R = 0; (N,)."""
-    return _within_r(hits, matches).sum(axis=1) / np.maximum(matches, 1)
+    return hits.counted(hits.rank < matches[hits.query]) / np.maximum(matches, 1)
 
 
-def average_precision_at_r(hits, matches) -> np.ndarray:
+def average_precision_at_r(hits: Hits, matches) -> np.ndarray:
     """Mean over ranks 1..R of (precision at that rank if it is a hit, else 0): MAP@R divides by R; (N,).
 
-    >>> average_precision_at_r(np.array([[True, False, True, True]]), np.array([3])).round(4).tolist()
+    >>> hits = Hits.from_ranking(np.array([[True, False, True, True]]))
+    >>> average_precision_at_r(hits, np.array([3])).round(4).tolist()
     [0.5556]
     """
-    return _precision_sum(_within_r(hits, matches)) / np.maximum(matches, 1)
+    return hits.counted(hits.rank < matches[hits.query], hits.precision) / np.maximum(matches, 1)
 
 
-def average_precision_at(hits, matches, k: int) -> np.ndarray:
+def average_precision_at(hits: Hits, matches, k: int) -> np.ndarray:
     """Precision summed over the hits among the first k, divided by min(k, R); (N,)."""
-    return _precision_sum(hits[:, :k]) / np.clip(matches, 1, k)
+    return hits.counted(hits.rank < k, hits.precision) / np.clip(matches, 1, k)
 
 
 def mean(values, matches, no_match: str = "zero") -> float:
@@ -77,12 +112,3 @@ def normalized_mutual_information(labels, clusters) -> float:
     from sklearn.metrics import normalized_mutual_info_score
 
     return float(normalized_mutual_info_score(labels, clusters, average_method="arithmetic"))
-
-
-def _within_r(hits, matches) -> np.ndarray:
-    return hits & (np.arange(hits.shape[1]) < np.asarray(matches)[:, None])
-
-
-def _precision_sum(hits) -> np.ndarray:
-    precision = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
-    return np.where(hits, precision, 0.0).sum(axis=1)

@@ -51,19 +51,21 @@ def case(request):
 
 
 def refined_by_loops(network: RelationalNetwork, vectors, k: int, n_steps: int) -> tuple[list, np.ndarray]:
-    """e^0..e^T by softmax attention over the item and its neighbours, logits 0 and s log p; and p^s (N, k)."""
+    """e^0..e^T by softmax attention over the item and its neighbours, logits 0 and s log w; and w^s (N, k)."""
     x = Embeddings.from_vectors(vectors)
     if network.base is not None:
         x = Embeddings.from_vectors(x.vectors.astype(np.float64) @ network.base.numpy().astype(np.float64))
     found = search(x, k=k)
     p = network.scorer.probabilities(relation_features(found)).astype(np.float64)
+    back = np.array([[p[j][found.rows[j] == i].sum() for j in row] for i, row in enumerate(found.rows)])
+    trust = 0.75 * p + 0.25 * back
     sharpness, blend = float(network.sharpness), float(network.blend)
     z = x.vectors.astype(np.float64)
     states = [z]
     for _ in range(n_steps):
         moved = []
         for i, row in enumerate(found.rows):
-            logits = [0.0] + [sharpness * math.log(p[i, rank]) for rank in range(k)]
+            logits = [0.0] + [sharpness * math.log(trust[i, rank]) for rank in range(k)]
             total = sum(map(math.exp, logits))
             attention = [math.exp(logit) / total for logit in logits]
             seen = sum(a * value for a, value in zip(attention, [z[i], *z[row]], strict=True))
@@ -71,7 +73,7 @@ def refined_by_loops(network: RelationalNetwork, vectors, k: int, n_steps: int) 
         z = np.array(moved)
         e = blend * states[0] + (1 - blend) * z
         states.append(e / np.linalg.norm(e, axis=1)[:, None])
-    return states, p**sharpness
+    return states, trust**sharpness
 
 
 def test_a_step_is_softmax_attention_over_the_item_and_its_neighbours(case):

@@ -27,7 +27,10 @@ def compare(
     against: Annotated[str, typer.Option(help="With --per-class: the method it is measured against.")] = "raw",
     as_json: Json = False,
 ) -> None:
-    """Compare refiners with everything else one could try, on classes of VECTORS that none of them has seen."""
+    """Compare refiners with everything else one could try.
+
+    They are scored on classes of VECTORS that none of them has seen.
+    """
     from entourage.compare import compare as bake_off
     from entourage.compare import select, split_half, tables
     from entourage.progress import terminal_progress

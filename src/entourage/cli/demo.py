@@ -18,7 +18,10 @@ def demo(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Render glyphs, train a small encoder, refine its embeddings of unseen scripts, show what changed."""
+    """Refine embeddings of built-in glyphs and show what changed.
+
+    Renders them, trains a small encoder and refines its embeddings of scripts it has not seen.
+    """
     from entourage.demo import run_demo
     from entourage.progress import terminal_progress
 

@@ -7,7 +7,10 @@ __all__ = ["doctor"]
 
 
 def doctor(vectors: Vectors, labels: Labels = None, as_json: Json = False) -> None:
-    """Say before any training whether refinement will help VECTORS, and why; labels are optional."""
+    """Say before any training whether refinement will help, and why.
+
+    Labels are optional.
+    """
     from entourage.progress import terminal_progress
     from entourage.store import read_vectors
 

@@ -24,7 +24,10 @@ def evaluate(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Score VECTORS by retrieval: recall@k, R-precision, MAP@R, mAP@1000, NMI."""
+    """Score VECTORS by retrieval.
+
+    Gives recall@k, R-precision, MAP@R, mAP@1000 and NMI.
+    """
     from entourage.evaluation import evaluate_embeddings
     from entourage.progress import terminal_progress
     from entourage.store import read_vectors

@@ -34,7 +34,7 @@ def fit(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Learn to refine VECTORS from their labels and write the model to a folder."""
+    """Learn from labels to refine VECTORS; write a model folder."""
     from entourage.progress import terminal_progress
     from entourage.store import check_free, read_vectors
 

@@ -29,7 +29,10 @@ def refine(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Refine VECTORS, with a model or without, and write them in the same format, ids and order kept."""
+    """Refine VECTORS, with a model or without.
+
+    They are written in the same format, ids and order kept.
+    """
     from entourage.progress import terminal_progress
     from entourage.store import check_writable_like, read_vectors, write_like
 

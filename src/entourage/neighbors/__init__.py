@@ -7,7 +7,7 @@ import numpy as np
 from entourage.errors import InputError
 from entourage.values import Embeddings, Neighbors, shared_codes
 
-__all__ = ["own_gallery_rows", "search", "search_blocks"]
+__all__ = ["check_same_encoder", "own_gallery_rows", "search", "search_blocks"]
 
 
 def search(queries: Embeddings, gallery: Embeddings | None = None, k: int = 8, *, progress=None) -> Neighbors:
@@ -20,13 +20,11 @@ def search(queries: Embeddings, gallery: Embeddings | None = None, k: int = 8, *
     >>> search(items, k=1).rows.tolist()
     [[1], [0], [0]]
     """
-    blocks = search_blocks(queries, gallery, k)  # checks k before room is made for it
+    blocks = _search(queries, gallery, k, progress)  # checks k before room is made for it
     rows = np.empty((len(queries), k), np.int64)
     similarities = np.empty((len(queries), k), np.float32)
     for block, found in blocks:
         rows[block], similarities[block] = found.rows, found.similarities
-        if progress:
-            progress("searching neighbours", block.stop, len(queries))
     return Neighbors(rows, similarities)
 
 
@@ -34,14 +32,14 @@ def search_blocks(
     queries: Embeddings, gallery: Embeddings | None = None, k: int = 8
 ) -> Iterator[tuple[slice, Neighbors]]:
     """The same search, some queries at a time, for rankings too long to hold for all of them."""
+    return _search(queries, gallery, k)
+
+
+def _search(queries, gallery, k, progress=None) -> Iterator[tuple[slice, Neighbors]]:
     from entourage.neighbors import exact
 
     gallery = queries if gallery is None else gallery
-    if queries.dim != gallery.dim:
-        raise InputError(
-            f"the queries have {queries.dim} dimensions and the gallery {gallery.dim}; "
-            "both must come from the same encoder"
-        )
+    check_same_encoder(queries, gallery)
     own_rows = own_gallery_rows(queries, gallery)
     available = len(gallery) - bool((own_rows >= 0).any())
     if not 1 <= k <= available:
@@ -49,8 +47,16 @@ def search_blocks(
             f"k = {k} neighbours asked of {len(gallery)} items, which offer {available}; "
             f"wanted 1 ≤ k ≤ {available}: lower k or bring more items"
         )
-    blocks = exact.top_k(queries.vectors, gallery.vectors, gallery.ids, k, own_rows)
+    blocks = exact.top_k(queries.vectors, gallery.vectors, gallery.ids, k, own_rows, progress)
     return ((block, Neighbors(rows, similarities)) for block, rows, similarities in blocks)
+
+
+def check_same_encoder(queries: Embeddings, gallery: Embeddings) -> None:
+    if queries.dim != gallery.dim:
+        raise InputError(
+            f"the queries have {queries.dim} dimensions and the gallery {gallery.dim}; "
+            "both must come from the same encoder"
+        )
 
 
 def own_gallery_rows(queries: Embeddings, gallery: Embeddings) -> np.ndarray:

@@ -1,79 +1,93 @@
 """Exact search by tiles of the similarity matrix: memory O(N k + tile), every tie decided by id.
 
 Equal vectors are found first and searched as one. A matrix product may round equal rows differently depending
-on where they lie in memory; searched as one they tie by construction, and their ids decide.
+on where they lie in memory; searched as one they tie by construction, and their ids decide. The items are put in
+order of id, so that position decides ties further down and the order of the rows decides nothing.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["top_k"]
+__all__ = ["groups_of_equal_vectors", "top_k"]
 
-_TILE_VALUES = 2**26  # similarities held at once: 256 MiB
-_LEAST_ROWS = 16
+_TILE_VALUES = 2**20  # similarities held at once by a thread: 4 MiB
+_TILE_SIDE = 1024
+_MOST_CANDIDATES = 2**27  # of all items at once: 1 GiB
+_TITLE = "searching neighbours"
 
 
-def top_k(queries, gallery, gallery_ids, k, own_rows) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def top_k(queries, gallery, gallery_ids, k, own_rows, progress=None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """The k most similar gallery rows of each query and their similarities, both (n, k), n queries at a time.
 
     queries (N, d) and gallery (M, d) float32 unit vectors; gallery_ids (M,) decide ties; own_rows (N,) is the
     gallery row each query must not find, or -1.
     """
-    import torch
-
-    members, starts = _groups_of_equal_vectors(gallery, gallery_ids)
+    members, starts = groups_of_equal_vectors(gallery, gallery_ids)
     sizes = np.diff(starts)
     group_of_row = np.empty(len(gallery), np.int64)
     group_of_row[members] = np.repeat(np.arange(len(sizes)), sizes)
     all_distinct = len(sizes) == len(gallery)
     in_order = all_distinct and bool((members == np.arange(len(members))).all())
-    distinct = torch.from_dlpack(gallery if in_order else gallery[members[starts[:-1]]])
+    distinct = gallery if in_order else gallery[members[starts[:-1]]]
 
-    id_rank = np.argsort(np.argsort(gallery_ids, kind="stable"))
+    own_groups = group_of_row[own_rows]
+    hidden = np.where((own_rows >= 0) & (sizes[own_groups] == 1), own_groups, -1)
+    one_set = queries is gallery and bool((own_rows == np.arange(len(gallery))).all())
+    # One group more than items asked for, as the first member of a group may be the query itself.
+    n_groups = k if all_distinct else min(k + 1, len(sizes))
+    found = _nearest(queries, distinct, hidden, group_of_row if one_set else None, n_groups, progress)
 
-    tile = int(np.clip(_TILE_VALUES // len(sizes), 1, 1024))
-    for start in range(0, len(queries), tile):
-        block = slice(start, min(start + tile, len(queries)))
-        scores = _products(torch.from_dlpack(queries[block]), distinct)  # (n, groups)
-        own = own_rows[block]
-        alone = np.flatnonzero((own >= 0) & (sizes[group_of_row[own]] == 1))
-        scores[alone, group_of_row[own[alone]]] = -torch.inf
-        # One group more than items asked for, as the first member of a group may be the query itself.
-        values, groups = _top_groups(scores, k if all_distinct else min(k + 1, len(sizes)))
+    id_rank = None if all_distinct else np.argsort(np.argsort(gallery_ids, kind="stable"))
+    for block, groups, similarities in found:
         if all_distinct:
-            yield block, members[groups], values
+            yield block, members[groups], similarities
         else:
-            yield block, *_expand(groups, values, members, starts, own, id_rank, k)
+            yield block, *_expand(groups, similarities, members, starts, own_rows[block], id_rank, k)
 
 
-def _products(queries, gallery):
-    """Dot products (n, m); a handful of rows would be multiplied by other code, which rounds differently."""
+def _nearest(queries, items, hidden, places, k, progress) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """The k items (M, d) nearest to each query and their similarities, both (n, k), ties by position in the items.
+
+    hidden (N,) is the item a query must not find, or -1: it comes last. places (N,), where the queries are the items:
+    the item that each of them is. Here it is decided which device does the work, and how: on the processor each pair
+    of one set is compared once, unless the candidates of all at once would take too much memory.
+    """
     import torch
 
-    missing = max(0, _LEAST_ROWS - len(queries))
-    padded = torch.nn.functional.pad(queries, (0, 0, 0, missing)) if missing else queries
-    return (padded @ gallery.T)[: len(queries)]
+    n = len(queries)
+    if torch.cuda.is_available():
+        from entourage.neighbors import gpu
+
+        found = gpu.best_of_gallery(queries, items, hidden, k, "cuda")
+    else:
+        from entourage.neighbors import cpu, kernels
+
+        kernels.compile_ahead(progress)
+        rows, columns = _tile_shape(n, len(items), torch.get_num_threads())
+        if places is not None and len(items) * kernels.room(k) <= _MOST_CANDIDATES:
+            alone = np.full(len(items), -1)
+            alone[places] = hidden
+            report = progress and (lambda share: progress(_TITLE, int(share * n), n))
+            candidates = cpu.best_among_each_other(items, alone, k, columns, report)
+            for block in cpu.blocks(n, rows):
+                yield block, *candidates.best(places[block])
+            return
+        found = cpu.best_of_gallery(queries, items, hidden, k, rows, columns)
+    for block, nearest, similarities in found:
+        if progress:
+            progress(_TITLE, block.stop, n)
+        yield block, nearest, similarities
 
 
-def _top_groups(scores, k) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest of each row of scores (n, m), largest first, equal ones by position: values, positions."""
-    import torch
+def _tile_shape(n_queries: int, n_items: int, n_threads: int) -> tuple[int, int]:
+    """Rows and columns of a tile, of neither so many that some threads would have nothing to do."""
 
-    reach = min(k + 1, scores.shape[1])
-    values, positions = scores.topk(reach, dim=1)
-    # topk chooses freely among equals: put positions in order first, then sort by value, stably.
-    if reach > k:
-        cut_through_a_tie = values[:, k] == values[:, k - 1]
-        values, positions = values[:, :k], positions[:, :k]
-    positions = positions.sort(dim=1).values
-    values, order = scores.gather(1, positions).sort(dim=1, descending=True, stable=True)
-    positions = positions.gather(1, order)
-    if reach > k and cut_through_a_tie.any():
-        torn = cut_through_a_tie.nonzero().squeeze(1)
-        full = torch.sort(scores[torn], dim=1, descending=True, stable=True)
-        values[torn], positions[torn] = full.values[:, :k], full.indices[:, :k]
-    return values.numpy(), positions.numpy()
+    def fair(n):
+        return min(max(256, -(-n // (4 * n_threads))), n, _TILE_SIDE)
+
+    columns = fair(n_items)
+    return max(1, min(fair(n_queries), _TILE_VALUES // columns)), columns
 
 
 def _expand(groups, values, members, starts, own, id_rank, k) -> tuple[np.ndarray, np.ndarray]:
@@ -97,7 +111,7 @@ def _expand(groups, values, members, starts, own, id_rank, k) -> tuple[np.ndarra
     return found[kept].reshape(-1, k), similarity[kept].reshape(-1, k)
 
 
-def _groups_of_equal_vectors(vectors, ids) -> tuple[np.ndarray, np.ndarray]:
+def groups_of_equal_vectors(vectors, ids) -> tuple[np.ndarray, np.ndarray]:
     """All rows, equal vectors side by side: members (M,) and starts (G + 1,) such that group g holds
     members[starts[g]:starts[g + 1]] in order of id; groups are ordered by their first id."""
     by_id = np.argsort(ids, kind="stable")

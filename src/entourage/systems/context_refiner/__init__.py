@@ -23,6 +23,7 @@ from entourage.store import read_model, usable_model, write_model
 from entourage.systems.context_refiner.learning import fit_relational
 from entourage.systems.context_refiner.paper import PaperNetwork, fit_paper
 from entourage.systems.context_refiner.relational import RelationalNetwork
+from entourage.systems.context_refiner.serving import ServedGallery
 from entourage.systems.context_refiner.universal import fit_universal
 from entourage.training import History
 from entourage.values import Attention, Embeddings, Trajectory
@@ -175,14 +176,25 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         n_steps = self.n_blocks_ if steps is None else steps
         if not isinstance(n_steps, Integral) or not 0 <= n_steps <= self.n_blocks_:
             raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_blocks_}, the number of steps")
-        for e, _, _ in self._states(*self._prepare(X, context), n_steps, progress):
-            last = e
+        *_, (last, _, _) = self._states(*self._prepare(X, context), n_steps, progress, last_only=True)
         return last.copy() if not last.flags.writeable else last
 
     def transform_both(self, queries, gallery, *, progress=None) -> tuple[np.ndarray, np.ndarray]:
         """Refined queries (N, d) and the refined gallery (M, d) to search them in; either is of less use without the
         other."""
-        return self.transform(queries, gallery, progress=progress), self.transform(gallery, progress=progress)
+        items, among = self._prepare(queries, gallery)
+        both = self.network_.refine_both(items, among, self.n_neighbors_, self.n_blocks_, progress)
+        return tuple(refined.copy() if not refined.flags.writeable else refined for refined in both)
+
+    def serve(self, gallery, *, progress=None) -> ServedGallery:
+        """The gallery (M, d), prepared once for queries that keep coming.
+
+        `serve(gallery).transform(queries)` is `transform(queries, gallery)` without the part of the work that is the
+        gallery's own, and `serve(gallery).refined_gallery` is `transform(gallery)`.
+        """
+        _, items = self._prepare(gallery, None)
+        prepared = self.network_.prepare(items, self.n_neighbors_, self.n_blocks_, progress)
+        return ServedGallery(prepared, lambda queries: self._prepare(queries, None)[0])
 
     def trajectory(self, X, context=None, *, progress=None) -> Trajectory:
         """Every step e^0..e^T: trajectory(X)[t] is transform(X, steps=t)."""
@@ -208,9 +220,9 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
                 )
         return items, gallery
 
-    def _states(self, items, gallery, n_steps: int, progress):
+    def _states(self, items, gallery, n_steps: int, progress, **options):
         """(e^t, weights^t, rows) for t = 0..n_steps; nothing is weighed at t = 0."""
-        return self.network_.refine(items, gallery, self.n_neighbors_, n_steps, progress)
+        return self.network_.refine(items, gallery, self.n_neighbors_, n_steps, progress, **options)
 
     # ---- on disk -------------------------------------------------------------------------------------------
 

@@ -12,13 +12,14 @@ N items, M context items, k neighbours, T blocks, d dimensions.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage.attention import CrossAttention, glorot_linear
+from entourage.attention import CrossAttention, Offer, glorot_linear
 from entourage.errors import InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.losses import multi_similarity
@@ -27,9 +28,7 @@ from entourage.sampling import check_usable_classes, class_balanced_batches, hol
 from entourage.training import History, fit_model, seeded
 from entourage.values import Embeddings, label_codes
 
-__all__ = ["PaperNetwork", "fit_paper"]
-
-_ITEMS_AT_ONCE = 1024
+__all__ = ["PaperNetwork", "PreparedGallery", "batch_loss", "fit_paper"]
 
 
 class PaperNetwork(nn.Module):
@@ -40,10 +39,15 @@ class PaperNetwork(nn.Module):
         self.blocks = nn.ModuleList(CrossAttention(dim) for _ in range(n_blocks))
         self.head = glorot_linear(dim, out_dim) if out_dim else nn.Identity()
 
-    def forward(self, e: Tensor, context: Tensor) -> Tensor:
-        """e^T (b, out) of e^0 (b, d) with each one's context (b, k, d): the form used in training."""
+    def forward(self, e: Tensor, context: Tensor, rows: Tensor) -> Tensor:
+        """e^T (b, out) of e^0 (b, d), whose context are rows (b, k) of context (m, d): the form used in training.
+
+        Items of one class share neighbours: each is prepared once, then gathered.
+        """
         for block in self.blocks:
-            e = F.normalize(e + block(e, *block.prepare(context))[0], dim=1)
+            # Unlike indexing, an embedding's gradient is summed in a fixed order, whatever the number of threads.
+            keys, values = (F.embedding(rows, offered) for offered in block.prepare(context))
+            e = F.normalize(e + block(e, keys, values)[0], dim=1)
         return self.finish(e)
 
     def finish(self, e: Tensor) -> Tensor:
@@ -51,41 +55,106 @@ class PaperNetwork(nn.Module):
         return e if isinstance(self.head, nn.Identity) else F.normalize(self.head(e), dim=1)
 
     @torch.no_grad()
-    def steps(self, e: Tensor, gallery: Tensor, rows: Tensor, n_steps: int):
+    def steps(self, e: Tensor, gallery: Tensor, rows: Tensor, n_steps: int, *, kept: bool = True):
         """Yield (e^t, weights^t) for t = 1..n_steps; e (N, d), gallery (M, d), rows (N, k) of the gallery.
 
-        The same as `forward`, arranged for whole sets: keys and values depend on the gallery item alone, so
-        each block prepares every item once instead of once per item that has it for a neighbour.
+        The same as `forward`, arranged for whole sets: what an item offers depends on the item alone, so each block
+        prepares every item that is somebody's neighbour once, instead of once per item that has it for a neighbour.
+        Unless they are kept, each e^t is overwritten after the next: new memory for every block takes its time.
         """
+        used, rows = rows.unique(return_inverse=True)
+        context = gallery if len(used) == len(gallery) else gallery[used]
+        table, place, other_place = None, None, None  # the blocks take turns in them
         for block in self.blocks[:n_steps]:
-            keys, values = (
-                torch.cat(parts) for parts in zip(*map(block.prepare, gallery.split(_ITEMS_AT_ONCE)), strict=True)
-            )
-            updated, weights = torch.empty_like(e), torch.empty(rows.shape, dtype=e.dtype)
-            for part in torch.arange(len(e)).split(_ITEMS_AT_ONCE):
-                update, weights[part] = block(e[part], keys[rows[part]], values[rows[part]])
-                updated[part] = F.normalize(e[part] + update, dim=1)
-            e = updated
+            offer = block.offer(context, finished=len(used) < len(e), out=table)
+            e, weights = block.refined(e, offer, rows, out=place)
+            table = offer.table
+            if not kept:
+                place, other_place = other_place, e
             yield e, weights
 
     @torch.no_grad()
     def refine(
-        self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None
+        self,
+        items: Embeddings,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress=None,
+        *,
+        last_only: bool = False,
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
-        """Yield (e^t (N, out), weights^t (N, k), neighbour rows (N, k)) for t = 0..n_steps; no weights at t = 0."""
-        needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
-        if len(gallery) < needed:
-            raise InputError(
-                f"{len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
-                f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
-            )
-        rows = search(items, gallery, n_neighbors, progress=progress).rows
-        e, among, context = map(torch.from_dlpack, (items.vectors, gallery.vectors, rows))
-        yield self.finish(e).numpy(), None, rows
-        for t, (state, weights) in enumerate(self.steps(e, among, context, n_steps), start=1):
-            yield self.finish(state).numpy(), weights.numpy(), rows
+        """Yield (e^t (N, out), weights^t (N, k), neighbour rows (N, k)) for t = 0..n_steps; no weights at t = 0.
+
+        last_only: yield t = n_steps alone.
+        """
+        rows = _context(items, gallery, n_neighbors, progress)
+        e, among, context = self._tensors(items.vectors, gallery.vectors, rows)
+        if not last_only or not n_steps:
+            yield self.finish(e).numpy(force=True), None, rows
+        for t, (state, weights) in enumerate(self.steps(e, among, context, n_steps, kept=not last_only), start=1):
+            if not last_only or t == n_steps:
+                yield self.finish(state).numpy(force=True), weights.numpy(force=True), rows
             if progress:
                 progress("refining", t, n_steps)
+
+    def refine_both(self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None):
+        """Refined items (N, out) and the refined gallery (M, out), to the bit what each gets by itself."""
+        runs = (self.refine(each, gallery, n_neighbors, n_steps, progress, last_only=True) for each in (items, gallery))
+        return tuple(refined for run in runs for refined, _, _ in run)
+
+    @torch.no_grad()
+    def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> "PreparedGallery":
+        """What the gallery offers to any query in each block: T tables of (M, 2d), kept."""
+        (among,) = self._tensors(gallery.vectors)
+        offers = []
+        for t, block in enumerate(self.blocks[:n_steps], start=1):
+            offers.append(block.offer(among, finished=True))
+            if progress:
+                progress("preparing the gallery", t, n_steps)
+        return PreparedGallery(self, gallery, n_neighbors, offers)
+
+    def _tensors(self, *arrays: np.ndarray) -> list[Tensor]:
+        """The arrays where the weights are; on the processor they are not copied."""
+        device = next(self.parameters()).device
+        return [torch.from_dlpack(array).to(device) for array in arrays]
+
+
+@dataclass(frozen=True)
+class PreparedGallery:
+    """A gallery that is not prepared again for each query."""
+
+    network: PaperNetwork
+    gallery: Embeddings
+    n_neighbors: int
+    offers: list[Offer]
+
+    def refined(self) -> np.ndarray:
+        """The refined gallery (M, out)."""
+        return self.refine(self.gallery)
+
+    def refine(self, items: Embeddings) -> np.ndarray:
+        """Refined items (N, out), whose context is found in the gallery."""
+        return self.refine_given(items, _context(items, self.gallery, self.n_neighbors))
+
+    @torch.no_grad()
+    def refine_given(self, items: Embeddings, rows: np.ndarray) -> np.ndarray:
+        """The same for neighbours already found, rows (N, k) of the gallery."""
+        e, rows = self.network._tensors(items.vectors, rows)
+        for block, offer in zip(self.network.blocks, self.offers, strict=False):  # fewer offers: an early exit
+            e, _ = block.refined(e, offer, rows)
+        return self.network.finish(e).numpy(force=True)
+
+
+def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress=None) -> np.ndarray:
+    """The gallery rows (N, k) of each item's neighbours."""
+    needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
+    if len(gallery) < needed:
+        raise InputError(
+            f"{len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
+            f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
+        )
+    return search(items, gallery, n_neighbors, progress=progress).rows
 
 
 def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resume=False, progress=None) -> tuple:
@@ -100,6 +169,7 @@ def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resu
     held_out = hold_out_classes(codes, settings.validation_share, settings.seed)
     training_rows = np.flatnonzero(~held_out)
     validation = items.take(held_out) if held_out.any() else None
+    context = training_rows[_context_within(settings, items.take(training_rows), progress).rows]  # (n, k)
     network = seeded(settings.seed, lambda: PaperNetwork(items.dim, settings.n_blocks_, settings.out_dim))
     history = fit_model(
         network,
@@ -107,7 +177,7 @@ def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resu
         batches=lambda epoch: class_balanced_batches(
             codes[training_rows], settings.batch_classes, settings.batch_per_class, seed=settings.seed, epoch=epoch
         ),
-        loss=_batch_loss(settings, network, items, codes, training_rows, progress),
+        loss=batch_loss(settings, network, items, codes, training_rows, context),
         evaluate=validation and _validator(settings, network, validation),
         epochs=settings.epochs,
         patience=settings.patience,
@@ -128,19 +198,18 @@ def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resu
     return network, history, _report(settings, data, history, raw_score)
 
 
-def _batch_loss(settings, network, items: Embeddings, codes, training_rows, progress):
-    """The loss of a batch, given as positions in training_rows (n,).
+def batch_loss(settings, network: PaperNetwork, items: Embeddings, codes, training_rows, context):
+    """The loss of a batch, given as positions in training_rows (n,); context (n, k): their neighbours, rows of items.
 
-    Neighbours are found once, among the training rows; their vectors are gathered batch by batch from the one
-    copy of all vectors.
+    Vectors are gathered batch by batch from the one copy of all.
     """
-    context = training_rows[_context_within(settings, items.take(training_rows), progress).rows]  # (n, k)
     vectors = torch.from_dlpack(items.vectors)
 
     def loss(batch) -> Tensor:
         rows = training_rows[batch]
+        used, seen = np.unique(context[batch], return_inverse=True)
         return multi_similarity(
-            network(vectors[rows], vectors[context[batch]]),
+            network(vectors[rows], vectors[used], torch.from_numpy(seen.reshape(context[batch].shape))),
             torch.from_numpy(codes[rows]),
             alpha=settings.alpha,
             beta=settings.beta,
@@ -157,7 +226,7 @@ def _validator(settings, network, validation: Embeddings):
     e, rows = torch.from_dlpack(validation.vectors), torch.from_dlpack(rows)
 
     def score() -> float:
-        *_, (refined, _) = network.steps(e, e, rows, len(network.blocks))
+        *_, (refined, _) = network.steps(e, e, rows, len(network.blocks), kept=False)
         return mean_average_precision_at_r(validation.replace_vectors(network.finish(refined).numpy(force=True)))
 
     return score

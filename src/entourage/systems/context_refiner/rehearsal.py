@@ -17,10 +17,11 @@ import torch
 from torch.nn import functional as F
 
 from entourage import metrics
+from entourage.gathering import gather_step
 from entourage.linear_maps import class_means, eigen, head_maps, inverse_roots, within_class_covariance
 from entourage.neighbors import search, search_blocks
 from entourage.sampling import usable_classes
-from entourage.systems.context_refiner.relational import RelationScorer, blended, build_graph, step
+from entourage.systems.context_refiner.relational import RelationScorer, blended, build_graph, trust
 from entourage.values import Embeddings, label_codes
 
 __all__ = [  # noqa: RUF022
@@ -180,10 +181,10 @@ class Trial:
 
     def refined(self, scorer: RelationScorer, sharpness: float):
         """The refined stage as a function of the blend."""
-        weights = scorer.probabilities(self.graph.relations) ** sharpness
+        weights = trust(scorer, self.graph) ** sharpness
         z = self.graph.items.vectors
         for _ in range(self.n_steps):
-            z = step(z, z, self.graph.found.rows, weights)
+            z = gather_step(z, z, self.graph.found.rows, weights)
         x, z = self.stage.items, z[self.graph.stands_for]
         return lambda blend: Stage(x.replace_vectors(blended(x.vectors, z, blend)), self.stage.asked)
 
@@ -196,7 +197,7 @@ def score(stage: Stage) -> tuple[float, float]:
     matches = np.bincount(codes)[codes[rows]] - 1
     first, precision = [], []
     for block, found in search_blocks(items.take(rows), items, k=int(min(max(matches.max(), 1), len(items) - 1))):
-        hits = codes[found.rows] == codes[rows[block], None]
+        hits = metrics.Hits.from_ranking(codes[found.rows] == codes[rows[block], None])
         first.append(metrics.recall_at(hits, 1))
         precision.append(metrics.average_precision_at_r(hits, matches[block]))
     return float(np.concatenate(first).mean()), float(np.concatenate(precision).mean())

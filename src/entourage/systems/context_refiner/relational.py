@@ -2,12 +2,13 @@
 
     x = normalise(e M)                                  a learned base map M, or the vectors as they are
     p_ij = sigmoid(f(relations_ij))                     a small scorer: are i and its neighbour j of one class?
-    z_i^t = normalise(z_i^{t-1} + sum_j p_ij^s z_j^{t-1}),   z^0 = x,   t = 1..T
+    w_ij = (3/4 p_ij + 1/4 p_ji)^s                      p_ji = 0 where i is not among the neighbours of j
+    z_i^t = normalise(z_i^{t-1} + sum_j w_ij z_j^{t-1}),   z^0 = x,   t = 1..T
     e_i^t = normalise(b x_i + (1 - b) z_i^t)
 
 The step is attention over the item itself and its k neighbours: a softmax of the logits 0 for itself and
-s log p_ij for j, values as they are. Relations (see relations.py) mean the same for any encoder, so a scorer carries
-over to classes, and to encoders, that it has not seen. With s large or p small the step does nothing; with p_ij a
+log w_ij for j, values as they are. Relations (see relations.py) mean the same for any encoder, so a scorer carries
+over to classes, and to encoders, that it has not seen. With s large or p small the step does nothing; with w_ij a
 power of the similarity it is alpha query expansion.
 
 Context counts distinct vectors: copies share one place in the graph. Queries look at a gallery whose own refinement
@@ -16,36 +17,40 @@ goes on at the same pace, so refined queries are compared with the refined galle
 N items, M gallery items, G distinct ones, k neighbours, T steps, d dimensions.
 """
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from entourage.gathering import gather_step, unit_sum
 from entourage.neighbors import own_gallery_rows, search
 from entourage.neighbors.distinct import copy_similarity, search_distinct
-from entourage.relations import RELATIONS, relation_features
+from entourage.relations import RELATIONS, Surroundings, relation_features, returned
 from entourage.training import seeded
 from entourage.values import Embeddings, Neighbors
 
 __all__ = [
     "Graph",
+    "PreparedGallery",
     "RelationScorer",
     "RelationalNetwork",
     "blended",
     "build_graph",
     "estimated_purity",
     "fit_scorer",
-    "step",
+    "trust",
 ]
 
 _HIDDEN = 32
 _EDGES_AT_ONCE = 2**16
 _NEAREST = 8
 _MUCH_SPARSER = 0.7
+_RETURNED = 0.25  # how much a neighbour's view of the item counts
+_MUTUAL = RELATIONS.index("mutual")
 
 
 class RelationScorer(nn.Module):
@@ -115,6 +120,11 @@ class Graph:
     copies_from: float
     """The similarity from which on an item is a copy of another."""
 
+    @property
+    def gallery_rows(self) -> np.ndarray:
+        """(G,) which gallery item each of the distinct ones is."""
+        return np.unique(self.stands_for, return_index=True)[1]
+
 
 def build_graph(gallery: Embeddings, n_neighbors: int, progress=None) -> Graph:
     """The graph of a gallery as it is mapped; of a small one, at most a quarter are neighbours."""
@@ -131,17 +141,9 @@ def build_graph(gallery: Embeddings, n_neighbors: int, progress=None) -> Graph:
     return Graph(items, stands_for, found, relations, copy_similarity(gallery))
 
 
-def step(z: np.ndarray, context: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """normalise(z_i + sum_j w_ij c_j) for z (N, d), context c (G, d), rows of it and weights (N, k)."""
-    n, k = rows.shape
-    starts = np.arange(n + 1) * k
-    looks = scipy.sparse.csr_matrix((weights.ravel(), rows.ravel(), starts), shape=(n, len(context)))
-    return _unit(z + looks @ context)
-
-
 def blended(x: np.ndarray, z: np.ndarray, blend: float) -> np.ndarray:
     """normalise(b x + (1 - b) z), each (N, d)."""
-    return x if blend == 1 else _unit(np.float32(blend) * x + np.float32(1 - blend) * z)
+    return x if blend == 1 else unit_sum(blend, x, 1 - blend, z)
 
 
 def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> float:
@@ -152,6 +154,17 @@ def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> 
     shorter = Neighbors(graph.found.rows[:, :k], graph.found.similarities[:, :k])
     relations = graph.relations if k == graph.found.k else relation_features(shorter)
     return float(scorer.probabilities(np.ascontiguousarray(relations[:, :_NEAREST])).mean())
+
+
+def trust(scorer: RelationScorer, graph: Graph) -> np.ndarray:
+    """How far each item relies on each neighbour, (G, k): (1 - c) p_ij + c p_ji; p_ji is 0 if j does not list i."""
+    p = scorer.probabilities(graph.relations)
+    return (1 - _RETURNED) * p + _RETURNED * returned(p, graph.found.rows)
+
+
+def trust_from_outside(scorer: RelationScorer, relations: np.ndarray) -> np.ndarray:
+    """The same for items that nobody can list, (N, k) of relations (N, k, 22): p_ij stands for p_ji where j would."""
+    return scorer.probabilities(relations) * (1 - _RETURNED + _RETURNED * relations[..., _MUTUAL])
 
 
 class RelationalNetwork(nn.Module):
@@ -168,7 +181,7 @@ class RelationalNetwork(nn.Module):
         base: Tensor | None = None,
         *,
         n_neighbors: int = 12,
-        sharpness: float = 4.0,
+        sharpness: float = 3.0,
         blend: float = 0.3,
         cautious: "RelationalNetwork | None" = None,
         usual_purity: float = 0.0,
@@ -204,47 +217,124 @@ class RelationalNetwork(nn.Module):
         with torch.no_grad():
             return items.replace_vectors(F.normalize(torch.from_dlpack(items.vectors) @ self.base, dim=1).numpy())
 
-    def weigh(self, relations: np.ndarray) -> np.ndarray:
-        """p^s (N, k) of relations (N, k, 22)."""
-        return self.scorer.probabilities(relations) ** float(self.sharpness)
-
     def refine(
-        self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None
+        self,
+        items: Embeddings,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress=None,
+        *,
+        last_only: bool = False,
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
         """Yield (e^t (N, d), weights (N, k), neighbour rows (N, k)) for t = 0..n_steps; no weights at t = 0.
 
-        Weights sum to 1 over the neighbours; rows are of the gallery.
+        Weights sum to 1 over the neighbours; rows are of the gallery. last_only: yield t = n_steps alone.
         """
-        one_set = gallery is items
         x = self.mapped(items)
-        mapped = x if one_set else self.mapped(gallery)
-        graph = build_graph(mapped, n_neighbors, progress)
+        mapped = x if gallery is items else self.mapped(gallery)
+        company = self.company(build_graph(mapped, n_neighbors, progress), mapped, progress)
+        look = company.look_within() if gallery is items else company.look_from(x, own_gallery_rows(items, gallery))
+        rows, shares = company.graph.gallery_rows[look.rows], look.shares
+        for t, z in enumerate(look.moves(company.moves(n_steps))):
+            if t == n_steps or not last_only:
+                yield (look.blended(x, z), shares, rows) if t else (x.vectors, None, rows)
+            if progress and t:
+                progress("refining", t, n_steps)
+
+    def refine_both(self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None):
+        """Refined items (N, d) and the refined gallery (M, d), by the one graph of the gallery."""
+        x, mapped = self.mapped(items), self.mapped(gallery)
+        company = self.company(build_graph(mapped, n_neighbors, progress), mapped, progress)
+        look, within = company.look_from(x, own_gallery_rows(items, gallery)), company.look_within()
+        for t, z in enumerate(look.moves(company.moves(n_steps))):
+            last = z
+            if progress and t:
+                progress("refining", t, n_steps)
+        return look.blended(x, last), within.blended(mapped, (within.start, last[1]))
+
+    def company(self, graph: Graph, mapped: Embeddings, progress=None) -> "Company":
+        """The members of a graph as they weigh each other; graph: of the mapped gallery."""
         suited = self._suited_to(graph)
         if suited is not self:
             graph = build_graph(mapped, int(suited.n_neighbors), progress)
-        weights = suited.weigh(graph.relations)
-        if one_set:
-            look = _Look.from_within(graph, weights)
-        else:
-            look = _Look.from_outside(graph, weights, x, own_gallery_rows(items, gallery), suited.weigh)
-        rows = np.unique(graph.stands_for, return_index=True)[1][look.rows]
-        yield x.vectors, None, rows
-        shares = look.weights / np.maximum(look.weights.sum(axis=1, keepdims=True), 1e-30)
-        z, context = look.start, graph.items.vectors
-        for t in range(1, n_steps + 1):
-            z, context = look.step(z, context), step(context, context, graph.found.rows, weights)
-            yield blended(x.vectors, look.per_item(z, context), float(suited.blend)), shares, rows
-            if progress:
+        return Company(suited, graph, trust(suited.scorer, graph) ** float(suited.sharpness))
+
+    def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> "PreparedGallery":
+        """The gallery's graph and its members at every step, kept: T + 1 times the size of the gallery."""
+        mapped = self.mapped(gallery)
+        company = self.company(build_graph(mapped, n_neighbors, progress), mapped, progress)
+        moves = []
+        for t, z in enumerate(company.moves(n_steps, kept=True)):
+            moves.append(z)
+            if progress and t:
                 progress("refining", t, n_steps)
+        return PreparedGallery(self, gallery, mapped, company, moves)
+
+
+@dataclass(frozen=True)
+class Company:
+    """The members of a graph and how they weigh each other."""
+
+    network: RelationalNetwork
+    """Whose scorer and settings suit the graph."""
+    graph: Graph
+    weights: np.ndarray
+    """(G, k): trust^s."""
+
+    def moves(self, n_steps: int, *, kept: bool = False) -> Iterator[np.ndarray]:
+        """z^0..z^T of the members, each (G, d); unless they are kept, each is overwritten after the next."""
+        z = self.graph.items.vectors
+        yield z
+        places = (None, None) if kept else (np.empty_like(z), np.empty_like(z))
+        for t in range(n_steps):
+            z = gather_step(z, z, self.graph.found.rows, self.weights, out=places[t % 2])
+            yield z
+
+    @functools.cached_property
+    def surroundings(self) -> Surroundings:
+        return Surroundings.of(self.graph.found)
+
+    def look_within(self) -> "_Look":
+        """How the gallery's items look at each other."""
+        place = self.graph.stands_for
+        return _Look(self, place, self.graph.found.rows[place], self.weights[place], self.graph.items.vectors[:0])
+
+    def look_from(self, x: Embeddings, own_rows: np.ndarray) -> "_Look":
+        """How mapped items look at the graph; own_rows (N,): which gallery item each is, by its id, or -1."""
+        graph = self.graph
+        k, own = graph.found.k, graph.stands_for[own_rows]
+        # One more than is looked at, as one of them may be the item itself.
+        found = search(Embeddings(x.vectors), graph.items, min(k + 1, len(graph.items)))
+        place = np.where(found.similarities[:, 0] >= graph.copies_from, found.rows[:, 0], -1)
+        # The same id with another vector is another view of the item: it looks from outside, but not at itself.
+        alike = np.einsum("nd,nd->n", x.vectors, graph.items.vectors[own]) >= graph.copies_from
+        place = np.where((own_rows >= 0) & alike, own, place)
+        outside = place < 0
+        rows, weights = graph.found.rows[place], self.weights[place]
+        if outside.any() and k:
+            others = _without(found, own_gallery_rows(x, graph.items), k)
+            others = Neighbors(others.rows[outside], others.similarities[outside])
+            rows[outside] = others.rows
+            relations = relation_features(others, self.surroundings, np.full(len(others), -1))
+            weights[outside] = trust_from_outside(self.network.scorer, relations) ** float(self.network.sharpness)
+        return _Look(self, place, rows, weights, x.vectors[outside])
+
+
+def _without(found: Neighbors, own: np.ndarray, k: int) -> Neighbors:
+    """The first k of each list that are not the item itself; found (N, k + 1), own (N,) rows or -1."""
+    kept = np.argsort(found.rows == own[:, None], axis=1, kind="stable")[:, :k]
+    return Neighbors(*(np.take_along_axis(table, kept, axis=1) for table in (found.rows, found.similarities)))
 
 
 @dataclass(frozen=True)
 class _Look:
-    """How each of N items looks at a graph: as one of its members, or from outside.
+    """How each of N items looks at a company: as one of its members, or from outside.
 
     An item that is in the gallery, or a copy of something in it, has a place in the graph and moves with it.
     """
 
+    company: Company
     place: np.ndarray
     """(N,) the distinct item that stands for each, -1 for items from outside."""
     rows: np.ndarray
@@ -254,36 +344,49 @@ class _Look:
     start: np.ndarray
     """(n, d) the vectors of the n items from outside."""
 
-    @classmethod
-    def from_within(cls, graph: Graph, weights: np.ndarray) -> "_Look":
-        place = graph.stands_for
-        return cls(place, graph.found.rows[place], weights[place], graph.items.vectors[:0])
+    @property
+    def shares(self) -> np.ndarray:
+        """The weights, summing to 1."""
+        return self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-30)
 
-    @classmethod
-    def from_outside(cls, graph: Graph, weights: np.ndarray, x: Embeddings, own_rows: np.ndarray, weigh) -> "_Look":
-        nearest = search(Embeddings(x.vectors), graph.items, k=1)
-        place = np.where(nearest.similarities[:, 0] >= graph.copies_from, nearest.rows[:, 0], -1)
-        # The same id with another vector is another view of the item: it looks from outside, but not at itself.
-        own = graph.stands_for[own_rows]
-        alike = np.einsum("nd,nd->n", x.vectors, graph.items.vectors[own]) >= graph.copies_from
-        place = np.where((own_rows >= 0) & alike, own, place)
-        outside = place < 0
-        rows, weights = graph.found.rows[place], weights[place]
-        if outside.any() and graph.found.k:
-            found = search(x.take(outside), graph.items, graph.found.k)
-            rows[outside] = found.rows
-            weights[outside] = weigh(relation_features(found, graph.found, np.full(len(found), -1)))
-        return cls(place, rows, weights, x.vectors[outside])
-
-    def step(self, z: np.ndarray, context: np.ndarray) -> np.ndarray:
+    def moves(self, members: Iterable[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """z^0..z^T of the items from outside (n, d), as those of the members (G, d) come; yields both."""
         outside = self.place < 0
-        return step(z, context, self.rows[outside], self.weights[outside]) if len(z) else z
+        rows, weights = self.rows[outside], self.weights[outside]
+        z, before = self.start, None
+        for context in members:
+            if before is not None and len(z):
+                z = gather_step(z, before, rows, weights)
+            before = context
+            yield z, context
 
-    def per_item(self, z: np.ndarray, context: np.ndarray) -> np.ndarray:
-        result = context[self.place]
-        result[self.place < 0] = z
-        return result
+    def blended(self, x: Embeddings, z: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """e^t (N, d) of the items, mapped x, from z^t of those from outside and of the members."""
+        outside, members = z
+        result = members[self.place]
+        result[self.place < 0] = outside
+        return blended(x.vectors, result, float(self.company.network.blend))
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+@dataclass(frozen=True)
+class PreparedGallery:
+    """A gallery whose graph and refinement are not made again for each query."""
+
+    network: RelationalNetwork
+    gallery: Embeddings
+    mapped: Embeddings
+    company: Company
+    moves: list[np.ndarray]
+    """z^0..z^T of its distinct items."""
+
+    def refined(self) -> np.ndarray:
+        """The refined gallery (M, d)."""
+        look = self.company.look_within()
+        return look.blended(self.mapped, (look.start, self.moves[-1]))
+
+    def refine(self, items: Embeddings) -> np.ndarray:
+        """Refined items (N, d), as seen from the gallery."""
+        x = self.network.mapped(items)
+        look = self.company.look_from(x, own_gallery_rows(items, self.gallery))
+        *_, last = look.moves(self.moves)
+        return look.blended(x, last)

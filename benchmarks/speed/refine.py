@@ -1,0 +1,148 @@
+"""Refinement given its neighbours: the paper's recipe against its naive form and the bare matrix products, the
+relational recipe against the paper's, and galleries that are served against galleries prepared for every batch.
+
+Products of an (n, d) matrix with a (d, d) one are counted per row. The naive form needs 2 + 4 k = 34 for each item and
+block: both layers of Q, and of K and V for each neighbour. The fused form needs 6: the first layers of K and V once per
+item, Q and the last layers of K and V once per query. The limit is the time of those 6 alone, in blocks of the same
+size, into memory that is there.
+"""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from entourage import attention
+from entourage.neighbors import search
+from entourage.relations import relation_features
+from entourage.systems.context_refiner.paper import PaperNetwork
+from entourage.systems.context_refiner.relational import Graph
+from entourage.systems.context_refiner.universal import universal_network
+from entourage.training import seeded
+from entourage.values import Embeddings, Neighbors
+from samples import clustered_items
+from timing import Result, best_times
+
+__all__ = ["run"]
+
+DIM, BLOCKS, NEIGHBORS, STEPS = 512, 8, 8, 5
+PAPERS_GPU = 13_000  # embeddings a second, given neighbours
+SAMPLE = 8  # the naive form, whose work is the same for every query, is timed on each eighth and counted eight times
+BATCH = 1024
+
+
+def run(n: int, quick: bool) -> Iterator[Result]:
+    items = labelled(n)
+    network = universal_network()
+    k = int(network.n_neighbors)
+    search(items.take(np.arange(min(n, 2048))), k=k)  # compiles what there is to compile
+    start = time.perf_counter()
+    found = search(items, k=k)
+    searching = time.perf_counter() - start
+    paper = seeded(0, lambda: PaperNetwork(DIM, BLOCKS)).eval()
+    yield from paper_and_relational(items, found, network, paper, searching, repeats=3 if quick else 2)
+    yield from served(items, paper)
+
+
+def labelled(n: int, seed: int = 0) -> Embeddings:
+    vectors, labels = clustered_items(n, DIM, seed)
+    return Embeddings.from_vectors(vectors, labels=labels)
+
+
+def paper_and_relational(items, found, network, paper, searching: float, repeats: int) -> Iterator[Result]:
+    e, rows = torch.from_dlpack(items.vectors), torch.from_numpy(found.rows[:, :NEIGHBORS].copy())
+    some, used = slice(None, None, SAMPLE), len(rows.unique())
+    refined = {}
+    contenders = {
+        "paper": lambda: refined.update(fused=fused(paper, e, rows)[some]),
+        "products": lambda: products(e, used),
+        "naive": lambda: refined.update(naive=naive(paper, e[some], e, rows[some])),
+        "relational": lambda: relational(network, items, found),
+    }
+    seconds = best_times(contenders, repeats)
+    difference = (refined["fused"] - refined["naive"]).abs().max().item()
+    assert difference < 1e-5, difference
+    n = len(items)
+    seconds["naive"] *= n / len(e[some])
+    sizes = {"n": n, "d": DIM, "k": NEIGHBORS, "blocks": BLOCKS, "threads": torch.get_num_threads()}
+    detail = sizes | {"seconds": seconds, "neighbours_used": used, "largest_difference": difference}
+    ratio = {name: seconds[name] / seconds["paper"] for name in ("products", "naive")}
+    yield Result("refine, paper", "fused", "bare matrix products", ratio["products"], 0.8, detail)
+    yield Result("refine, paper", "fused", "naive", ratio["naive"], 5.0, detail)
+    speed = {name: n / seconds[name] for name in ("paper", "relational")}
+    detail = sizes | {"k_relational": found.k, "steps": STEPS, "per_second": speed, "seconds": seconds}
+    yield Result("refine, relational", "relational", "paper, fused", speed["relational"] / speed["paper"], 5.0, detail)
+    for recipe, needed in (("relational", 1.0), ("paper", None)):
+        peer = "13,000 a second, the paper's GPU"
+        yield Result("refine, given neighbours", recipe, peer, speed[recipe] / PAPERS_GPU, needed, detail)
+    whole = searching + seconds["relational"]
+    detail = sizes | {"seconds": {"search": searching, "relational": seconds["relational"]}, "per_second": n / whole}
+    yield Result("refine, with the search", "relational", "13,000 a second", n / whole / PAPERS_GPU, None, detail)
+
+
+@torch.no_grad()
+def fused(network: PaperNetwork, e: Tensor, rows: Tensor) -> Tensor:
+    for state, _ in network.steps(e, e, rows, BLOCKS, kept=False):
+        last = state
+    return last
+
+
+@torch.no_grad()
+def naive(network: PaperNetwork, e: Tensor, gallery: Tensor, rows: Tensor) -> Tensor:
+    """Eq. 2 and 3 as they are printed: K and V of each neighbour of each query."""
+    refined = []
+    for part, context in zip(e.split(BATCH), rows.split(BATCH), strict=True):
+        neighbors = gallery[context]
+        for block in network.blocks:
+            query = part + block.query(part)
+            weights = (torch.einsum("bd,bkd->bk", query, block.key(neighbors)) * block.scale).softmax(dim=1)
+            part = F.normalize(part + torch.einsum("bk,bkd->bd", weights, block.value(neighbors)), dim=1)
+        refined.append(part)
+    return torch.cat(refined)
+
+
+@torch.no_grad()
+def products(e: Tensor, used: int) -> None:
+    """What `fused` multiplies, and nothing else: `used` context items prepared once, then every query.
+
+    Where somebody is nobody's neighbour, the last layers of K and V are cheaper on the context's side.
+    """
+    per_item, per_query = (4, 2) if used < len(e) else (2, 4)
+    weight = torch.randn(DIM, DIM, generator=torch.Generator().manual_seed(0)) / DIM**0.5
+    place = torch.empty(attention._ITEMS_AT_ONCE, DIM)
+    for _ in range(BLOCKS):
+        for items, times in ((e[:used], per_item), (e, per_query)):
+            for part in items.split(attention._ITEMS_AT_ONCE):
+                for _ in range(times):
+                    torch.mm(part, weight, out=place[: len(part)])
+
+
+def relational(network, items: Embeddings, found: Neighbors) -> np.ndarray:
+    """Features, scores, five steps and the blend; the items are distinct, so the neighbours are the graph."""
+    graph = Graph(items, np.arange(len(items)), found, relation_features(found), copies_from=np.inf)
+    company = network.company(graph, items)
+    look = company.look_within()
+    *_, last = look.moves(company.moves(STEPS))
+    return look.blended(items, last)
+
+
+def served(items: Embeddings, paper: PaperNetwork) -> Iterator[Result]:
+    """Batches of queries from outside, given their neighbours in a gallery."""
+    queries = Embeddings(labelled(BATCH, seed=2).vectors)
+    prepared = paper.prepare(items, NEIGHBORS, BLOCKS)
+    rows = search(queries, items, NEIGHBORS).rows
+    e, gallery, context = map(torch.from_dlpack, (queries.vectors, items.vectors, rows))
+
+    def anew() -> np.ndarray:
+        *_, (last, _) = paper.steps(e, gallery, context, BLOCKS, kept=False)
+        return last.numpy()
+
+    np.testing.assert_allclose(prepared.refine_given(queries, rows), anew(), atol=1e-5)
+    seconds = best_times({"served": lambda: prepared.refine_given(queries, rows), "anew": anew}, repeats=5)
+    detail = {"gallery": len(items), "batch": BATCH, "threads": torch.get_num_threads(), "seconds": seconds}
+    detail["per_second"] = {name: BATCH / value for name, value in seconds.items()}
+    peer = "keys and values of the batch's neighbours"
+    yield Result("refine, served", "keys and values kept", peer, seconds["anew"] / seconds["served"], 1.8, detail)

@@ -1,0 +1,231 @@
+"""The search on the processor: tiles of the similarity matrix, each multiplied and sifted by one thread.
+
+A thread multiplies its tile alone, so none waits for another, and as many run as torch would use. Numpy multiplies,
+not torch, whose library took a quarter longer on the processor this was measured on.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from functools import cache
+
+import numpy as np
+
+from entourage.neighbors.kernels import Candidates
+
+__all__ = ["best_among_each_other", "best_of_gallery", "blocks"]
+
+_LONG = 128  # from this k on, a first bar is guessed
+_ROUNDING = 1e-7  # of a similarity in single precision, times the root of the number of terms; less was seen
+
+
+def best_of_gallery(queries, gallery, hidden, k, rows, columns) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """The k best of a gallery for each query and their similarities, both (n, k), ties by position.
+
+    queries (N, d), gallery (M, d); hidden (N,) is the item each query must not find, or -1: it comes last. So many
+    rows, or queries, at a time are compared with so many columns, or items of the gallery.
+    """
+    memory = _Memory()
+    sample = _sample(gallery, k)
+
+    def search(block: slice):
+        return block, *_settled(queries[block], gallery, hidden[block], k, columns, sample, memory).best(slice(None))
+
+    return _in_threads(search, blocks(len(queries), rows))
+
+
+def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
+    """The k best of each item (N, d) among all of them; `best(rows)` of the result tells them.
+
+    Each tile above the diagonal of the symmetric matrix is computed once and serves its rows and its columns.
+    """
+    candidates = Candidates(len(items), k, _margin(items))
+    sample, rank = _sample(items, k)
+    tile_rows = list(blocks(len(items), side))
+    in_use = [threading.Lock() for _ in tile_rows]
+    memory = _Memory()
+
+    def expect(rows):
+        with memory.product(items[rows], sample) as tile:
+            candidates.expect(tile, rows, rank)
+
+    def meet(pair):
+        first, second = pair
+        rows, columns = tile_rows[first], tile_rows[second]
+        # All threads take the earlier block first, so no two wait for each other.
+        both = (in_use[first], in_use[second] if second > first else nullcontext())
+        with memory.product(items[rows], items[columns]) as tile, both[0], both[1]:
+            candidates.meet_each_other(tile, rows.start, columns.start, hidden)
+
+    def settle(rows):
+        candidates.settle(rows, items[rows], items)
+
+    def search_again(rows):
+        candidates.keys[rows, :k] = _in_double_precision(items[rows], items, hidden[rows], k, side).keys[:, :k]
+
+    # The diagonal first: every item has met some others, and its bar stands, before the many tiles away from it.
+    pairs = ((first, first + away) for away in range(len(tile_rows)) for first in range(len(tile_rows) - away))
+    total = len(tile_rows) * (len(tile_rows) + 1) // 2
+    with _one_thread_each:
+        for _ in _in_threads(expect, tile_rows if rank else ()):
+            pass
+        for done, _ in enumerate(_in_threads(meet, pairs), start=1):
+            if report:
+                report(done / total)
+        for _ in _in_threads(settle, tile_rows):
+            pass
+        lost = candidates.unsettled()
+        for _ in _in_threads(search_again, (lost[block] for block in blocks(len(lost), side))):
+            pass
+    return candidates
+
+
+def _settled(queries, gallery, hidden, k, columns, sampled, memory) -> Candidates:
+    """The candidates of a block of queries after they have met the whole gallery."""
+    candidates = Candidates(len(queries), k, _margin(queries))
+    sample, rank = sampled
+    if rank:
+        with memory.product(queries, sample) as tile:
+            candidates.expect(tile, slice(None), rank)
+    for items in blocks(len(gallery), columns):
+        with memory.product(queries, gallery[items]) as tile:
+            candidates.meet(tile, items.start, hidden)
+    candidates.settle(slice(None), queries, gallery)
+    lost = candidates.unsettled()
+    if len(lost):
+        precise = _in_double_precision(queries[lost], gallery, hidden[lost], k, columns)
+        candidates.keys[lost, :k] = precise.keys[:, :k]
+    return candidates
+
+
+def _in_double_precision(queries, gallery, hidden, k, columns) -> Candidates:
+    """The same for queries with a crowd at the k-th place, so close that only exact similarities tell who is in.
+
+    Items come in order of position, so that of equal ones the first are kept.
+    """
+    candidates = Candidates(len(queries), k, margin=0)
+    queries = queries.astype(np.float64)
+    for items in blocks(len(gallery), columns):
+        tile = (queries @ gallery[items].T.astype(np.float64)).astype(np.float32)
+        candidates.meet(tile, items.start, hidden)
+    candidates.settle(slice(None), queries, gallery)
+    return candidates
+
+
+def _sample(items, k) -> tuple[np.ndarray, int]:
+    """Some of the items, and the rank among them that is almost surely below the k-th best of all; 0 for small k.
+
+    It spares a long ranking from collecting thousands that are nearer than the k-th only of those met so far.
+    """
+    share = 1 / 32
+    expected = k * share
+    rank = int(expected + 5 * expected**0.5 + 5)
+    size = int(len(items) * share)
+    if k < _LONG or 2 * rank > size:
+        return items[:0], 0
+    chosen = np.random.default_rng(0).choice(len(items), size, replace=False)
+    return items[np.sort(chosen)], rank
+
+
+def _margin(vectors) -> float:
+    return _ROUNDING * vectors.shape[1] ** 0.5
+
+
+def blocks(n: int, most: int) -> Iterator[slice]:
+    """0..n-1 in slices of so many at most."""
+    for start in range(0, n, most):
+        yield slice(start, min(start + most, n))
+
+
+class _Memory:
+    """Tiles in memory that is used again: fresh memory would have to be cleared by the system each time."""
+
+    def __init__(self):
+        self._free = []
+
+    @contextmanager
+    def product(self, a, b):
+        """a @ b.T of rows a (n, d) and b (m, d)."""
+        size = len(a) * len(b)
+        try:
+            values = self._free.pop()
+        except IndexError:  # another thread may have taken the last one
+            values = np.empty(0, np.float32)
+        if len(values) < size:
+            values = np.empty(size, np.float32)
+        yield np.matmul(a, b.T, out=values[:size].reshape(len(a), len(b)))
+        self._free.append(values)
+
+
+def _in_threads(work, tasks) -> Iterator:
+    """work(task) for each task, in order, by as many threads as torch would use; only a few tasks ahead."""
+    import torch
+
+    n_threads = torch.get_num_threads()
+    if n_threads == 1:
+        for task in tasks:
+            with _one_thread_each:
+                result = work(task)
+            yield result
+        return
+    ahead = deque()
+    with _one_thread_each, ThreadPoolExecutor(n_threads, initializer=_OneThreadEach.limit) as pool:
+        try:
+            for task in tasks:
+                ahead.append(pool.submit(work, task))
+                if len(ahead) > 2 * n_threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+class _OneThreadEach:
+    """While anyone is inside, numpy multiplies on the thread that asks; afterwards as before.
+
+    Some libraries keep one number of threads for all and some one for each thread, so each thread has to call `limit`.
+    """
+
+    def __init__(self):
+        self._inside = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self):
+        with self._lock:
+            if not self._inside:
+                self._before = [library.get_num_threads() for library in _libraries()]
+                self.limit()
+            self._inside += 1
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._set(self._before)
+
+    @classmethod
+    def limit(cls) -> None:
+        cls._set([1] * len(_libraries()))
+
+    @staticmethod
+    def _set(counts) -> None:
+        for library, count in zip(_libraries(), counts, strict=True):
+            if hasattr(library, "clear_controlling_thread"):  # or it would obey only the thread that first set it
+                library.clear_controlling_thread(force=True)
+            if count is not None:
+                library.set_num_threads(count)
+
+
+_one_thread_each = _OneThreadEach()
+
+
+@cache
+def _libraries() -> list:
+    """What numpy may multiply with."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers

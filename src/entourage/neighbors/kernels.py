@@ -1,0 +1,277 @@
+"""The compiled part of the search: which similarities of a tile are worth keeping, and the order of those kept.
+
+A candidate is one 64-bit key: the bits of its similarity, turned so that the higher similarity is the smaller number,
+above the position of the item. Keys in ascending order are neighbours as wanted: nearest first, ties by position.
+Each row collects in C > k places the candidates that pass its bar, just below the k-th best so far; when the places
+are full, the best stay and the bar rises. All others cost one comparison, many at a time.
+
+Fast products round a similarity differently from one place of a tile to the next. So candidates that lie within that
+rounding of each other are compared once more, in double precision, and the order does not depend on tiles.
+"""
+
+from pathlib import Path
+
+import numba
+import numpy as np
+
+__all__ = ["BELOW_ANY", "Candidates", "compile_ahead", "room"]
+
+BELOW_ANY = -2.0  # a similarity lower than that of any two unit vectors: of an item that must not be found
+_CHUNK, _FINE = 128, 32  # similarities compared at once
+_SIGN, _POSITION = 0x7FFFFFFF, 0xFFFFFFFF
+_NO_KEY = np.iinfo(np.int64).max
+
+
+class Candidates:
+    """What n rows have kept so far of the items they met, for the k best of each.
+
+    keys (n, C) int64, of which counts (n,) are in use; bars (n,) float32, the similarity a newcomer has to exceed.
+    margin: two similarities as close as this may be in the wrong order.
+    """
+
+    def __init__(self, n: int, k: int, margin: float):
+        self.k, self.margin = k, np.float32(margin)
+        self.keys = np.empty((n, room(k)), np.int64)
+        self.counts = np.zeros(n, np.int64)
+        self.bars = np.full(n, -np.inf, np.float32)
+
+    def expect(self, tile, rows: slice, rank: int) -> None:
+        """Start some rows with a bar: the similarity of that rank among those to a sample of the items, tile (r, m)."""
+        tile.partition(tile.shape[1] - rank, axis=1)
+        self.bars[rows] = tile[:, -rank] - self.margin
+
+    def meet(self, tile, first_item: int, hidden) -> None:
+        """Similarities tile (n, c) of all rows to the items from first_item on; hidden (n,) is the item each row must
+        not find, or -1: it comes last, as BELOW_ANY."""
+        _meet(tile, first_item, hidden, self.k, self.margin, self.keys, self.counts, self.bars)
+
+    def meet_each_other(self, tile, first_row: int, first_item: int, hidden) -> None:
+        """The same where the rows are the items: similarities tile (r, c) count for their rows and their columns."""
+        _meet_each_other(tile, first_row, first_item, hidden, self.k, self.margin, self.keys, self.counts, self.bars)
+
+    def settle(self, rows: slice, vectors, items) -> None:
+        """Sort some rows that have met everyone; vectors (r, d) are theirs, items (m, d) those they have met."""
+        keys = self.keys[rows]
+        keys[np.arange(keys.shape[1]) >= self.counts[rows, None]] = _NO_KEY
+        keys.sort(axis=1)
+        if self.margin:
+            _compare_again(keys, self.counts[rows], self.k, self.margin, _read_only(vectors), _read_only(items))
+
+    def unsettled(self) -> np.ndarray:
+        """Rows that may have lost someone: by too high a bar at the start, or by too many as near as their k-th."""
+        last = self.best(slice(None), self.k - 1)[1][:, 0]
+        return np.flatnonzero((self.counts < self.k) | (self.bars > last - self.margin))
+
+    def best(self, rows, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Items int64 and similarities float32, each (r, k), of settled rows; without the nearest `first`."""
+        keys = self.keys[rows, first : self.k]
+        bits = ~(keys >> 32)
+        bits = np.where(bits < 0, bits ^ _SIGN, bits).astype(np.int32)
+        return keys & _POSITION, bits.view(np.float32)
+
+
+def _read_only(array) -> np.ndarray:
+    """The same values; numba would compile once for arrays that may be written to and once for those that may not."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def room(k: int) -> int:
+    """Room for the candidates of one row: the more there is, the more rarely the best are picked out."""
+    return k + max(k // 2, 8)
+
+
+def compile_ahead(progress=None) -> None:
+    """Compile, or load from disk, what the search needs; a first compilation takes seconds and says so."""
+    if _meet_each_other.signatures:
+        return
+    compiling = progress and not _on_disk()
+    if compiling:
+        progress("compiling the search, once", 0, 1)
+    one, nobody = np.ones((1, 1), np.float32), np.full(1, -1)
+    candidates = Candidates(1, 1, 1e-6)
+    calls = (
+        lambda: candidates.meet(one, 0, nobody),
+        lambda: candidates.meet_each_other(one, 0, 0, nobody),
+        lambda: candidates.settle(slice(0, 1), one, one),
+    )
+    for call in calls:
+        try:
+            call()
+        except OSError:  # compiled, but there was no room on disk to keep it
+            call()
+    if compiling:
+        progress("compiling the search, once", 1, 1)
+
+
+def _on_disk() -> bool:
+    """Whether the largest function was compiled since this file last changed, as far as dates tell."""
+    folder = _meet_each_other.stats.cache_path
+    kept = Path(folder).glob(f"*{_meet_each_other.__name__}*.nbi") if folder else ()
+    return any(index.stat().st_mtime >= Path(__file__).stat().st_mtime for index in kept)
+
+
+def _compiled(function):
+    """Compiled on first use and kept on disk; where no folder can be written to, compiled in every process."""
+    try:
+        return numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return numba.njit(nogil=True)(function)
+
+
+@numba.njit
+def _key(similarity, item):
+    bits = np.int64(np.float32(similarity + np.float32(0)).view(np.int32))  # -0.0 + 0.0 is 0.0, as the two tie
+    if bits < 0:
+        bits ^= _SIGN  # among negative numbers the larger one has the smaller bits
+    return (~bits << 32) | item
+
+
+@numba.njit
+def _similarity(key):
+    bits = ~(key >> 32)
+    if bits < 0:
+        bits ^= _SIGN
+    return np.int32(bits).view(np.float32)
+
+
+@numba.njit
+def _select(keys, k):
+    """Reorder keys (n,) so that the k smallest come first, the largest of them at k - 1."""
+    low, high = 0, len(keys) - 1
+    while low < high:
+        a, b, c = keys[low], keys[(low + high) >> 1], keys[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        left, right = low, high
+        while left <= right:
+            while keys[left] < pivot:
+                left += 1
+            while keys[right] > pivot:
+                right -= 1
+            if left <= right:
+                keys[left], keys[right] = keys[right], keys[left]
+                left += 1
+                right -= 1
+        if k - 1 <= right:
+            high = right
+        elif k - 1 >= left:
+            low = left
+        else:
+            return
+
+
+@numba.njit
+def _pick_best(keys, k, margin):
+    """Of full keys (C,) move the k best to the front and, after them, those within the margin of the k-th.
+
+    Returns how many these are and the bar for newcomers. Where too many are so close, some are dropped, and the bar is
+    higher than the k-th best less the margin.
+    """
+    _select(keys, k)
+    bar = _similarity(keys[k - 1]) - margin
+    kept = k
+    for j in range(k, len(keys)):
+        if _similarity(keys[j]) > bar:
+            keys[kept], keys[j] = keys[j], keys[kept]
+            kept += 1
+    most = (k + len(keys)) // 2
+    if kept > most:
+        _select(keys[:kept], most)
+        return most, _similarity(keys[most - 1])
+    return kept, bar
+
+
+@numba.njit
+def _offer(similarity, item, row, k, margin, keys, counts, bars):
+    """Place an item that has passed the bar among the row's candidates; return the bar."""
+    keys[row, counts[row]] = _key(similarity, item)
+    counts[row] += 1
+    if counts[row] == keys.shape[1]:
+        counts[row], bars[row] = _pick_best(keys[row], k, margin)
+    return bars[row]
+
+
+@_compiled
+def _meet(tile, first_item, hidden, k, margin, keys, counts, bars):
+    n, m = tile.shape
+    for row in range(n):
+        line, bar = tile[row], bars[row]
+        if 0 <= hidden[row] - first_item < m:
+            line[hidden[row] - first_item] = BELOW_ANY
+        for start in range(0, m, _CHUNK):
+            if not _any_above(line[start : start + _CHUNK], bar):
+                continue
+            for near in range(start, min(start + _CHUNK, m), _FINE):
+                if not _any_above(line[near : near + _FINE], bar):
+                    continue
+                for j in range(near, min(near + _FINE, m)):
+                    if line[j] > bar:
+                        bar = _offer(line[j], first_item + j, row, k, margin, keys, counts, bars)
+
+
+@_compiled
+def _meet_each_other(tile, first_row, first_item, hidden, k, margin, keys, counts, bars):
+    n, m = tile.shape
+    below = bars[first_item : first_item + m].copy()  # the bars of the columns
+    for i in range(n):
+        row, line, begin = first_row + i, tile[i], 0
+        if first_row == first_item:  # a tile on the diagonal: its upper triangle says everything
+            own = np.float32(BELOW_ANY) if hidden[row] == row else line[i]
+            if own > bars[row]:
+                _offer(own, row, row, k, margin, keys, counts, bars)
+            begin = i + 1
+        bar = bars[row]
+        for start in range(begin, m, _CHUNK):
+            if not _any_above_either(line[start : start + _CHUNK], bar, below[start : start + _CHUNK]):
+                continue
+            for near in range(start, min(start + _CHUNK, m), _FINE):
+                if not _any_above_either(line[near : near + _FINE], bar, below[near : near + _FINE]):
+                    continue
+                for j in range(near, min(near + _FINE, m)):
+                    if line[j] > bar:
+                        bar = _offer(line[j], first_item + j, row, k, margin, keys, counts, bars)
+                    if line[j] > below[j]:
+                        below[j] = _offer(line[j], row, first_item + j, k, margin, keys, counts, bars)
+
+
+@numba.njit
+def _any_above(line, bar):
+    found = False
+    for j in range(len(line)):
+        found |= line[j] > bar
+    return found
+
+
+@numba.njit
+def _any_above_either(line, bar, bars):
+    found = False
+    for j in range(len(line)):
+        found |= line[j] > min(bar, bars[j])
+    return found
+
+
+@_compiled
+def _compare_again(keys, counts, k, margin, vectors, items):
+    """Order sorted keys (n, C) anew wherever neighbours in the order are within the margin of each other."""
+    for row in range(len(keys)):
+        start = 0
+        while start < min(k, counts[row]):
+            stop = start + 1
+            while stop < counts[row] and _similarity(keys[row, stop - 1]) - _similarity(keys[row, stop]) <= margin:
+                stop += 1
+            if stop > start + 1:
+                for j in range(start, stop):
+                    item = keys[row, j] & _POSITION
+                    if _similarity(keys[row, j]) > BELOW_ANY:
+                        keys[row, j] = _key(_product(vectors[row], items[item]), item)
+                keys[row, start:stop].sort()
+            start = stop
+
+
+@numba.njit(fastmath={"reassoc", "contract"})
+def _product(a, b):
+    total = 0.0
+    for j in range(len(a)):
+        total += np.float64(a[j]) * np.float64(b[j])
+    return np.float32(total)

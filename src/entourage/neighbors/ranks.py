@@ -1,0 +1,120 @@
+"""At which rank each match of a query stands, without making the ranking.
+
+A rank is a count: how many items are nearer. Each tile of the similarity matrix is read once and most of it passes
+with one comparison, so that ranks cost little more than the matrix product, however deep they lie; a search to that
+depth would have to sort. Memory is O(tile), and of the ranks as many as there are matches.
+
+N queries, M gallery items, n queries at a time, R matches of a query.
+"""
+
+from collections.abc import Iterator
+
+import numba
+import numpy as np
+import torch
+
+from entourage.neighbors import check_same_encoder, own_gallery_rows
+from entourage.neighbors.exact import groups_of_equal_vectors
+from entourage.values import Embeddings
+
+__all__ = ["match_ranks"]
+
+_TILE_VALUES = 2**25  # similarities held at once: 128 MiB
+
+
+def match_ranks(
+    queries: Embeddings, gallery: Embeddings, query_codes, gallery_codes
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Of some queries at a time, (block, query (H,), rank (H,)): one entry for each gallery item of the query's code.
+
+    query counts from the block's start, in order; rank counts from 0, rising within a query. Ties by id, and the
+    query itself is nowhere in its ranking, as in `search`.
+
+    >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0]])
+    >>> codes = np.array([0, 1, 0, 1])
+    >>> [(query.tolist(), rank.tolist()) for _, query, rank in match_ranks(items, items, codes, codes)]
+    [([0, 1, 2, 3], [1, 2, 1, 1])]
+    """
+    check_same_encoder(queries, gallery)
+    by_id = np.argsort(gallery.ids, kind="stable")
+    in_order = bool((by_id == np.arange(len(by_id))).all())
+    # With the gallery in order of id, ties are decided by position.
+    vectors = gallery.vectors if in_order else gallery.vectors[by_id]
+    members, starts = _members(gallery_codes[by_id], max(query_codes.max(), gallery_codes.max()) + 1)
+    own_rows = _positions_of(own_gallery_rows(queries, gallery), by_id)
+    first = _first_equal(vectors)
+    copies = np.flatnonzero(first != np.arange(len(first)))
+
+    rows, columns = torch.from_dlpack(queries.vectors), torch.from_dlpack(vectors)
+    size = int(np.clip(_TILE_VALUES // len(gallery), 1, 1024))
+    for start in range(0, len(queries), size):
+        block = slice(start, min(start + size, len(queries)))
+        similarities = (rows[block] @ columns.T).numpy()
+        # A matrix product may round equal columns differently; equal vectors must tie.
+        similarities[:, copies] = similarities[:, first[copies]]
+        query, matches = _matches(query_codes[block], own_rows[block], members, starts)
+        bounds = np.searchsorted(query, np.arange(block.stop - block.start + 1))
+        ranks = np.empty(len(matches), np.int64)
+        _count_nearer(similarities, own_rows[block], matches, bounds, ranks)
+        yield block, query, ranks
+
+
+def _positions_of(own_rows: np.ndarray, by_id: np.ndarray) -> np.ndarray:
+    """Gallery rows (N,), or -1, as positions in order of id."""
+    position = np.empty(len(by_id), np.int64)
+    position[by_id] = np.arange(len(by_id))
+    return np.where(own_rows >= 0, position[own_rows], -1)
+
+
+def _members(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """members[starts[c]:starts[c + 1]] are the positions that have code c, in order."""
+    return np.argsort(codes, kind="stable"), np.searchsorted(np.sort(codes), np.arange(count + 1))
+
+
+def _matches(codes, own_rows, members, starts) -> tuple[np.ndarray, np.ndarray]:
+    """The query (H,) and the gallery position (H,) of each pair of one code, a query with itself left out."""
+    counts = starts[codes + 1] - starts[codes]
+    query = np.repeat(np.arange(len(codes)), counts)
+    within = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
+    matches = members[starts[codes][query] + within]
+    others = matches != own_rows[query]
+    return query[others], matches[others]
+
+
+def _first_equal(vectors: np.ndarray) -> np.ndarray:
+    """The first row that holds the same vector, (M,)."""
+    members, starts = groups_of_equal_vectors(vectors, np.arange(len(vectors)))
+    first = np.empty(len(vectors), np.int64)
+    first[members] = np.repeat(members[starts[:-1]], np.diff(starts))
+    return first
+
+
+@numba.njit(parallel=True, cache=True)
+def _count_nearer(similarities, own_rows, matches, bounds, ranks):
+    """ranks[bounds[q]:bounds[q + 1]] = how many others stand before each of matches[bounds[q]:bounds[q + 1]].
+
+    Of equal similarities the lower position stands first; the matches of a query come in order of position and
+    their ranks leave in order of rank.
+    """
+    for q in numba.prange(len(similarities)):
+        row, positions = similarities[q], matches[bounds[q] : bounds[q + 1]]
+        count = len(positions)
+        if count == 0:
+            continue
+        order = np.argsort(-row[positions], kind="mergesort")  # stable: nearest first, ties by position
+        positions = positions[order]
+        least = row[positions[count - 1]]
+        between = np.zeros(count + 1, np.int64)  # items that stand before match p and after match p - 1
+        for j in range(len(row)):
+            if row[j] < least or j == own_rows[q]:
+                continue
+            low, high = 0, count
+            while low < high:  # the first match that j stands before
+                middle = (low + high) // 2
+                bound = row[positions[middle]]
+                if row[j] > bound or (row[j] == bound and j < positions[middle]):
+                    high = middle
+                else:
+                    low = middle + 1
+            between[low] += 1
+        ranks[bounds[q] : bounds[q + 1]] = np.cumsum(between[:count])

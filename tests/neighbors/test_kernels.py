@@ -1,0 +1,105 @@
+"""Keys that sort as neighbours do, and functions that are compiled once."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from entourage.neighbors import kernels
+from entourage.neighbors.kernels import Candidates
+
+
+def best_of(similarities, k: int, margin: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """The k best of one row of similarities, which are what the items are: products with the vector 1."""
+    row = np.array([similarities], np.float32)
+    candidates = Candidates(1, k, margin)
+    candidates.meet(row.copy(), 0, np.full(1, -1))
+    candidates.settle(slice(None), np.ones((1, 1), np.float32), row.T.copy())
+    items, values = candidates.best(slice(None))
+    return items[0], values[0]
+
+
+@pytest.mark.parametrize("k", [1, 4, 9])
+def test_keys_sort_by_similarity_and_then_by_position(k):
+    row = [0.5, -1.0, 0.0, -0.0, 1.0, 0.5, -0.25, 1.0, -1.0]
+    items, values = best_of(row, k)
+    assert items.tolist() == [4, 7, 0, 5, 2, 3, 6, 1, 8][:k]
+    assert values.tolist() == sorted(row, reverse=True)[:k]
+
+
+@pytest.mark.parametrize("margin", [0.0, 1e-6])
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (5, 5), (1000, 1), (1000, 40), (1000, 999), (257, 16)])
+def test_the_best_are_those_of_a_sort(n, k, margin):
+    row = np.random.default_rng(n + k).normal(size=n).astype(np.float32)
+    items, values = best_of(row, k, margin)
+    assert items.tolist() == np.argsort(-row, kind="stable")[:k].tolist()
+    np.testing.assert_array_equal(values, row[items])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_items_that_come_in_order_of_similarity(order):
+    row = np.linspace(-1, 1, 3000)[::order]
+    assert best_of(row, 7)[0].tolist() == np.argsort(-row, kind="stable")[:7].tolist()
+
+
+def test_a_crowd_at_the_last_place_is_reported():
+    def unsettled(row) -> list[int]:
+        candidates = Candidates(1, 2, 1e-3)
+        candidates.meet(np.array([row], np.float32), 0, np.full(1, -1))
+        candidates.settle(slice(None), np.ones((1, 1), np.float32), np.array([row], np.float32).T.copy())
+        return candidates.unsettled().tolist()
+
+    assert unsettled([0.5] * 100) == [0]
+    assert unsettled([*[0.1] * 100, 0.9, 0.8]) == [], "the crowd is left behind"
+    assert unsettled(np.linspace(0, 1, 100)) == []
+
+
+# ---- compiling ---------------------------------------------------------------------------------------------------
+
+SEARCH = """
+import numpy as np
+from entourage.neighbors import search
+from entourage.values import Embeddings
+items = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(50, 4)))
+said = []
+search(items, k=3, progress=lambda title, *_: said.append(title))
+print(sorted(set(said)))
+"""
+
+
+def run_search(**environment) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", SEARCH], env=os.environ | environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_only_the_first_call_compiles_and_it_says_so(tmp_path):
+    assert run_search(NUMBA_CACHE_DIR=str(tmp_path)) == "['compiling the search, once', 'searching neighbours']"
+    assert run_search(NUMBA_CACHE_DIR=str(tmp_path)) == "['searching neighbours']"
+
+
+def test_a_function_is_compiled_where_no_cache_can_be_written(monkeypatch):
+    def refuse(*args, cache=False, **kwargs):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: "compiled"
+
+    monkeypatch.setattr(kernels.numba, "njit", refuse)
+    assert kernels._compiled(lambda: None) == "compiled"
+
+
+def test_a_full_disk_costs_only_the_cache(monkeypatch):
+    calls = []
+
+    def once_refused(*args):
+        calls.append(args)
+        if len(calls) == 1:
+            raise OSError("No space left on device")
+
+    once_refused.signatures, once_refused.stats, once_refused.__name__ = [], None, "none"
+    monkeypatch.setattr(kernels, "_meet_each_other", once_refused)
+    kernels.compile_ahead()
+    assert len(calls) == 2

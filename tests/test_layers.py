@@ -14,7 +14,7 @@ ROOT = Path(entourage.__file__).parent
 LAYERS = [
     {"__main__"},
     {"cli", "explorer"},
-    {"demo", "compare", "doctor", "engine"},
+    {"demo", "compare", "doctor", "engine", "runs", "shards"},
     {"figures"},
     {"systems", "baselines"},
     {"embedding", "picture_batches"},

@@ -5,19 +5,22 @@ A setting that nobody knows is an error, and so is one of the wrong type: a typi
 
 import types
 import typing
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from entourage.errors import FileError, InputError
 
-__all__ = ["TrainSettings", "check_types", "from_toml", "to_dict"]
+__all__ = ["TrainSettings", "check_types", "from_pairs", "from_toml", "to_dict"]
 
 Settings = TypeVar("Settings")
 
 
 def from_toml(cls: type[Settings], path=None, overrides: dict | None = None) -> Settings:
     """Settings from a TOML file (or none), then from `overrides`, which win; the rest keep their defaults.
+
+    Of a table, such as loss_options, the overrides replace those entries they name.
 
     >>> from_toml(TrainSettings, overrides={"loss": "margin", "epochs": 3}).loss
     'margin'
@@ -26,10 +29,28 @@ def from_toml(cls: type[Settings], path=None, overrides: dict | None = None) -> 
     _check_known(cls, values, f"{path} sets")
     _check_known(cls, overrides or {}, "there is")
     try:
-        return cls(**_tuples(cls, values | (overrides or {})))
+        return cls(**_tuples(cls, _merged(values, overrides or {})))
     except InputError as error:
         where = f" (set in {path} or by a flag)" if path is not None else ""
         raise InputError(f"{error}{where}") from error
+
+
+def from_pairs(pairs: Iterable[str]) -> dict[str, Any]:
+    """Texts such as `epochs=3` as a table: values as TOML writes them, bare words as text, a.b for b in the table a.
+
+    >>> from_pairs(["epochs=3", "loss=margin", "loss_options.beta=1.1", "step_after=[3, 5]"])
+    {'epochs': 3, 'loss': 'margin', 'loss_options': {'beta': 1.1}, 'step_after': [3, 5]}
+    """
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, given, value = pair.partition("=")
+        if not given or not name.strip():
+            raise InputError(f"a setting is given as {pair!r}; wanted name=value, such as epochs=3")
+        value = _toml_value(value)
+        for key in reversed(name.strip().split(".")):
+            value = {key: value}
+        values = _merged(values, value)
+    return values
 
 
 def to_dict(settings) -> dict[str, Any]:
@@ -125,11 +146,34 @@ class TrainSettings:
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> dict:
+def _toml_reader():
     try:
         import tomllib
     except ModuleNotFoundError:  # Python 3.10, where the same parser is installed under its first name
         import tomli as tomllib
+    return tomllib
+
+
+def _toml_value(text: str):
+    """A value as TOML writes it; what TOML cannot read is text."""
+    tomllib = _toml_reader()
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+def _merged(values: dict, overrides: dict) -> dict:
+    """Both together, the second winning; tables are merged entry by entry."""
+    merged = dict(values)
+    for name, value in overrides.items():
+        both_tables = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = _merged(merged[name], value) if both_tables else value
+    return merged
+
+
+def _read(path: Path) -> dict:
+    tomllib = _toml_reader()
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -10,7 +10,7 @@ import math
 import pytest
 
 from entourage.errors import FileError, InputError
-from entourage.settings import TrainSettings, from_toml, to_dict
+from entourage.settings import TrainSettings, from_pairs, from_toml, to_dict
 
 
 @pytest.fixture
@@ -118,3 +118,37 @@ def test_a_file_that_is_missing_or_no_toml_is_refused(tmp_path, toml):
         from_toml(TrainSettings, tmp_path / "nothing.toml")
     with pytest.raises(FileError, match=r"run.toml cannot be read .*wanted a TOML file"):
         from_toml(TrainSettings, toml("epochs: 3"))
+
+
+def test_pairs_are_read_as_toml_bare_words_as_text():
+    pairs = [
+        "epochs=3",
+        "loss = margin",
+        'encoder="a=b"',
+        "step_after=[1, 2]",
+        "augment=false",
+        "clip=",
+        "device=cuda:1",
+    ]
+    assert from_pairs(pairs) == {
+        "epochs": 3,
+        "loss": "margin",
+        "encoder": "a=b",
+        "step_after": [1, 2],
+        "augment": False,
+        "clip": "",
+        "device": "cuda:1",
+    }
+
+
+def test_a_dot_reaches_into_a_table_whose_other_entries_stay(toml):
+    given = from_pairs(["loss_options.margin=0.1", "loss_options.nu=1"])
+    assert given == {"loss_options": {"margin": 0.1, "nu": 1}}
+    path = toml('loss = "margin"\n[loss_options]\nmargin = 0.3\nbeta = 1.1\n')
+    assert from_toml(TrainSettings, path, given).loss_options == {"margin": 0.1, "beta": 1.1, "nu": 1}
+
+
+@pytest.mark.parametrize("pair", ["epochs", "=3", " = 3"])
+def test_a_pair_without_name_or_value_is_refused(pair):
+    with pytest.raises(InputError, match="wanted name=value, such as epochs=3"):
+        from_pairs([pair])

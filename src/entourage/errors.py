@@ -12,10 +12,6 @@ The command line turns each into one sentence on standard error and exit code 2.
 is an EntourageWarning.
 """
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 __all__ = [
     "CorruptImage",
     "EntourageError",
@@ -25,7 +21,6 @@ __all__ = [
     "MissingExtra",
     "ModelError",
     "NotFittedError",
-    "heard_warnings",
 ]
 
 
@@ -74,32 +69,3 @@ class MissingExtra(EntourageError, ImportError):
 
     def __init__(self, extra: str, purpose: str):
         super().__init__(f"{purpose} needs an optional part that is not installed: pip install 'entourage[{extra}]'")
-
-
-@contextmanager
-def heard_warnings(tell: Callable[[str], None] | None = None) -> Iterator[list[str]]:
-    """The texts of the EntourageWarnings given inside, each once, instead of Python's way of showing them.
-
-    tell: is handed each as it comes.
-
-    >>> with heard_warnings() as heard:
-    ...     for _ in range(2):
-    ...         warnings.warn("nothing was learned", EntourageWarning)
-    >>> heard
-    ['nothing was learned']
-    """
-    heard: list[str] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", EntourageWarning)
-        show = warnings.showwarning
-
-        def hear(message, category, *where, **more):
-            if not issubclass(category, EntourageWarning):
-                show(message, category, *where, **more)
-            elif str(message) not in heard:
-                heard.append(str(message))
-                if tell:
-                    tell(str(message))
-
-        warnings.showwarning = hear
-        yield heard

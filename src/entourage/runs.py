@@ -15,7 +15,8 @@ import os
 import platform
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from entourage import __version__, data
-from entourage.errors import EntourageWarning, FileError, InputError, heard_warnings
+from entourage.doubts import heard_warnings
+from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import Scores, evaluate_embeddings
 from entourage.settings import TrainSettings, to_dict
 from entourage.store import check_free, new_folder
@@ -103,11 +105,10 @@ def train_run(
         warnings.warn(doubt, EntourageWarning, stacklevel=2)
     described = {"source": str(source), "root": root and str(root), "options": data_options or {}}
     config = _config(system, described, settings)
-    if main:
-        _begin(partial_of(out), config, resume=resume)
     corrupt: list[str] = []
     options = {"resume": resume, "strict": strict, "corrupt": corrupt, "progress": progress}
-    encoder, history = _trained(chosen.train, training, settings, partial_of(out), main, options)
+    with _begun(partial_of(out), config, resume=resume) if main else nullcontext():
+        encoder, history = chosen.train(training, settings, run_folder=partial_of(out), **options)
     if not main:
         return None
     seed = getattr(settings, "seed", 0)
@@ -198,26 +199,26 @@ def _config(system: str, described: dict, settings) -> dict:
     return config | {"seed": seed, "versions": versions}
 
 
-def _begin(partial: Path, config: dict, *, resume: bool) -> None:
+@contextmanager
+def _begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
+    """The folder to train in. A failure that nothing can be resumed from leaves things as they were before."""
+    replaced = partial.with_name(f".{partial.name}.replaced")
     if partial.exists() and not resume:
-        shutil.rmtree(partial)
+        partial.rename(replaced)
     partial.mkdir(exist_ok=True)
     _write_json(partial / CONFIG, config)
-
-
-# ---- training and after ------------------------------------------------------------------------------------------
-
-
-def _trained(train: Callable, images, settings, partial: Path, main: bool, options: dict) -> tuple:
-    """What training returns; where it cannot be resumed it leaves nothing behind."""
     try:
-        return train(images, settings, run_folder=partial, **options)
+        yield
     except BaseException as error:
         # The same input would fail again; a corrupt picture may be replaced, a full disk emptied, and the run resumed.
         hopeless = isinstance(error, InputError)
-        if main and not options["resume"] and (hopeless or not _has_learned(partial)):
+        if not resume and (hopeless or not _has_learned(partial)):
             shutil.rmtree(partial, ignore_errors=True)
+            if replaced.exists():
+                replaced.rename(partial)
         raise
+    finally:
+        shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _has_learned(partial: Path) -> bool:
@@ -225,6 +226,9 @@ def _has_learned(partial: Path) -> bool:
     from entourage.training.log import read_log
 
     return any(entry["epoch"] > 0 for entry in read_log(partial / LOG))
+
+
+# ---- after training ----------------------------------------------------------------------------------------------
 
 
 def _scores(encoder, tests: dict, strict: bool, corrupt: list, nmi: bool, seed: int, progress) -> Scores:

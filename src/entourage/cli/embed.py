@@ -7,7 +7,7 @@ import typer
 
 from entourage.cli.options import DataOptions, Images, Json, Overwrite, Root, Strict, Workers
 from entourage.cli.output import facts, print_report, print_warnings
-from entourage.errors import heard_warnings
+from entourage.doubts import heard_warnings
 
 __all__ = ["embed"]
 

@@ -74,6 +74,8 @@ def test_a_failure_after_the_first_epoch_can_be_resumed_unless_it_would_fail_aga
         return train
 
     monkeypatch.setitem(SYSTEMS, "failing", runs.System(TrainSettings, "entourage.runs:failing"))
+    (tmp_path / ".run.partial.replaced").mkdir()
+    (tmp_path / ".run.partial.replaced" / "config.json").write_text("left by a crash")
     kept = {}
     for error in (OSError("the disk is full"), InputError("the loss became nan")):
         monkeypatch.setattr(runs, "failing", failing(error), raising=False)

@@ -101,7 +101,7 @@ def train_run(
         _check_places(out, resume=resume, overwrite=overwrite)
     with heard_warnings() as doubts:
         training, tests = _load(source, root, data_options or {})
-    for doubt in doubts:
+    for doubt in doubts if main else ():
         warnings.warn(doubt, EntourageWarning, stacklevel=2)
     described = {"source": str(source), "root": root and str(root), "options": data_options or {}}
     config = _config(system, described, settings)
@@ -204,6 +204,7 @@ def _begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
     """The folder to train in. A failure that nothing can be resumed from leaves things as they were before."""
     replaced = partial.with_name(f".{partial.name}.replaced")
     if partial.exists() and not resume:
+        shutil.rmtree(replaced, ignore_errors=True)  # left by a crash
         partial.rename(replaced)
     partial.mkdir(exist_ok=True)
     _write_json(partial / CONFIG, config)

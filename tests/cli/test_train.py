@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -207,6 +209,16 @@ def test_ctrl_c_leaves_a_partial_run_and_resume_ends_as_if_nothing_had_happened(
     assert files(stopped / "encoder") == files(tmp_path / "whole" / "encoder")
     assert sorted(os.listdir(tmp_path)) == ["stopped", "whole"]
     assert len(whole["curve"]) == epochs + 1
+
+
+def test_two_processes_write_one_run_and_speak_once(inside, tmp_path):
+    command = f"-m entourage train birds {TRAIN} --set validation_share=0 --no-nmi --json --out {tmp_path}/run"
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    outcome = subprocess.run([*start, *command.split()], capture_output=True, text=True, env=environment, timeout=120)
+    assert outcome.returncode == 0, outcome.stderr
+    assert json.loads(outcome.stdout)["run"] == f"{tmp_path}/run"
+    assert os.listdir(tmp_path) == ["run"] and sorted(os.listdir(tmp_path / "run")) == RUN
 
 
 def test_stopped_before_the_first_epoch_ends_nothing_is_kept(inside, tmp_path, monkeypatch):

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test lint bench bench-quick bench-scaling bench-quality universal clean
+.PHONY: demo test lint bench bench-quick bench-scaling bench-quality bench-baselines universal clean
 
 demo: .venv/.core
 	$(BIN)/entourage demo --out runs/demo --overwrite
@@ -26,6 +26,9 @@ bench-scaling: .venv/.bench
 
 bench-quality: .venv/.core
 	$(BIN)/python benchmarks/compare_real.py
+
+bench-baselines: .venv/.core
+	$(BIN)/python benchmarks/baselines_small.py
 
 universal: .venv/.core
 	$(BIN)/python benchmarks/make_universal.py

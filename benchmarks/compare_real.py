@@ -19,7 +19,7 @@ from PIL import Image
 
 from entourage.compare import CONTENDERS, compare, split_half
 from entourage.demo import train_encoder
-from entourage.encoders import embed
+from entourage.embedding import embed
 from entourage.progress import terminal_progress
 from entourage.values import Embeddings, Images
 from markers import fill

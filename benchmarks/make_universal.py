@@ -25,7 +25,8 @@ from sklearn.decomposition import PCA
 
 from entourage import data
 from entourage.demo import train_encoder
-from entourage.encoders import SmallResNet, embed
+from entourage.embedding import embed
+from entourage.encoders import SmallResNet
 from entourage.evaluation import evaluate_embeddings
 from entourage.progress import terminal_progress
 from entourage.systems.context_refiner.relational import RelationalNetwork, RelationScorer, build_graph, fit_scorer

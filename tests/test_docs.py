@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from entourage.cli import app
@@ -35,6 +36,11 @@ def folder_of_a_user(tmp_path, monkeypatch):
     np.save("queries.npy", vectors[queries == 1])
     Path("gallery.txt").write_text("\n".join(map(str, labels[gallery])) + "\n")
     Path("queries.csv").write_text("label\n" + "\n".join(map(str, labels[queries == 1])) + "\n")
+    for number, colour in enumerate(rng.integers(0, 255, (12, 3))):
+        Path("photos", f"class {number:02}").mkdir(parents=True)
+        for shot in range(4):
+            noisy = np.clip(colour + rng.normal(0, 20, (16, 16, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(noisy).save(f"photos/class {number:02}/{shot}.png")
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:

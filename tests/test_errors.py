@@ -5,7 +5,15 @@ import doctest
 import pytest
 
 from entourage import errors
-from entourage.errors import EntourageError, FileError, InputError, MissingExtra, ModelError, NotFittedError
+from entourage.errors import (
+    CorruptImage,
+    EntourageError,
+    FileError,
+    InputError,
+    MissingExtra,
+    ModelError,
+    NotFittedError,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +43,12 @@ def test_a_missing_extra_names_its_purpose_and_the_line_that_installs_it():
     assert message.endswith("pip install 'entourage[faiss]'")
 
 
+def test_a_corrupt_image_is_a_file_error_that_knows_its_path():
+    error = CorruptImage("birds/7.jpg", "it is empty")
+    assert isinstance(error, FileError)
+    assert (error.path, str(error)[:27]) == ("birds/7.jpg", "birds/7.jpg cannot be decod")
+
+
 def test_the_public_names_are_sorted_and_complete_and_drawn_in_the_tree():
     defined = [name for name, value in vars(errors).items() if isinstance(value, type)]
     assert errors.__all__ == sorted(defined)
@@ -43,4 +57,4 @@ def test_the_public_names_are_sorted_and_complete_and_drawn_in_the_tree():
 
 def test_the_examples_hold():
     outcome = doctest.testmod(errors)
-    assert (outcome.failed, outcome.attempted) == (0, 1)
+    assert (outcome.failed, outcome.attempted) == (0, 2)

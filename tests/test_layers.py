@@ -14,13 +14,14 @@ ROOT = Path(entourage.__file__).parent
 LAYERS = [
     {"__main__"},
     {"cli", "explorer"},
-    {"demo", "compare", "doctor", "engine"},
+    {"demo", "compare", "doctor", "engine", "runs", "shards"},
     {"figures"},
     {"systems", "baselines"},
-    {"evaluation", "training", "linear_maps", "encoders", "data"},
-    {"sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics"},
+    {"embedding", "picture_batches"},
+    {"evaluation", "training", "linear_maps", "encoders"},
+    {"data", "sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics", "preprocessing"},
     {"store", "gathering"},
-    {"values", "progress", "threads"},
+    {"values", "progress", "distributed", "doubts", "settings", "threads"},
     {"errors"},
 ]
 HEIGHT = {part: -depth for depth, layer in enumerate(LAYERS) for part in layer}

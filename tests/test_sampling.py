@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from entourage.errors import InputError
-from entourage.sampling import class_balanced_batches, hold_out_classes, usable_classes
+from entourage.sampling import (
+    class_balanced_batches,
+    cluster_batches,
+    hold_out_classes,
+    share_of_rank,
+    usable_classes,
+)
 
 # Twelve classes of 2 to 13 items, shuffled, and three with a single item.
 LABELS = np.random.default_rng(0).permutation(
@@ -117,3 +123,73 @@ def test_a_share_of_zero_holds_nothing_out():
 def test_four_usable_classes_are_parted_in_two_and_two():
     labels = np.repeat(np.arange(4), 2)
     assert len(np.unique(labels[hold_out_classes(labels, 0.2, seed=0)])) == 2
+
+
+# ---- batches from one cluster ------------------------------------------------------------------------------------
+
+CLUSTERS = np.random.default_rng(1).integers(0, 3, len(LABELS)) * 10  # codes need not be 0, 1, 2
+
+
+def from_clusters(n_classes=3, per_class=2, seed=0, epoch=1, labels=LABELS, clusters=CLUSTERS):
+    return cluster_batches(labels, clusters, n_classes, per_class, seed=seed, epoch=epoch)
+
+
+def test_a_batch_comes_from_one_cluster_and_is_balanced():
+    drawn = from_clusters()
+    for batch in drawn:
+        assert len(set(CLUSTERS[batch])) == 1
+        classes, counts = np.unique(LABELS[batch], return_counts=True)
+        assert len(classes) == 3 and set(counts) == {2}
+    assert {CLUSTERS[batch[0]] for batch in drawn} == {0, 10, 20}
+
+
+def test_a_class_with_one_item_in_a_cluster_is_skipped_there():
+    labels = np.array([0, 0, 1, 1, 2, 0, 2, 2, 3, 3])
+    clusters = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])  # class 2 is alone in cluster 0, class 0 in cluster 1
+    for epoch in range(10):
+        for batch in from_clusters(4, 2, epoch=epoch, labels=labels, clusters=clusters):
+            assert set(labels[batch]) == ({0, 1} if clusters[batch[0]] == 0 else {2, 3})
+
+
+def test_clusters_take_turns_as_often_as_their_size_asks():
+    labels, clusters = np.tile([0, 0, 1, 1], 9), np.repeat([0, 1, 2], [24, 8, 4])
+    order = [clusters[batch[0]] for batch in from_clusters(2, 2, labels=labels, clusters=clusters)]
+    assert order == [0, 0, 1, 0, 2, 0, 0, 1, 0]
+
+
+def test_a_cluster_without_two_usable_classes_is_left_out_and_if_none_is_left_that_is_an_error():
+    labels, clusters = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 0, 0, 0, 1, 1])
+    assert {clusters[batch[0]] for batch in from_clusters(labels=labels, clusters=clusters)} == {0}
+    with pytest.raises(InputError, match=r"no cluster has two classes.*fewer clusters"):
+        from_clusters(labels=labels, clusters=np.array([0, 0, 1, 1, 2, 2]))
+
+
+def test_cluster_batches_are_decided_by_seed_and_epoch_alone():
+    first = from_clusters(seed=3, epoch=4)
+    for same, drawn in zip(first, from_clusters(seed=3, epoch=4), strict=True):
+        np.testing.assert_array_equal(same, drawn)
+    for seed, epoch in ((3, 5), (4, 4)):
+        other = from_clusters(seed=seed, epoch=epoch)
+        assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_one_cluster_code_per_item_is_wanted():
+    with pytest.raises(InputError, match="3 cluster codes for 93 labels"):
+        from_clusters(clusters=np.zeros(3, int))
+
+
+# ---- several processes -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4, 10])
+def test_the_shares_of_all_processes_are_the_batch_of_one(world_size):
+    for batch in batches():
+        shares = [share_of_rank(batch, rank, world_size) for rank in range(world_size)]
+        np.testing.assert_array_equal(np.concatenate(shares), batch)
+        sizes = [len(share) for share in shares]
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_batch_that_cannot_give_every_process_an_item_is_refused():
+    with pytest.raises(InputError, match="3 items for 4 processes"):
+        share_of_rank(np.arange(3), 0, 4)

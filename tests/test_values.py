@@ -228,6 +228,21 @@ def test_neighbors_know_their_size():
     assert (found.rows.dtype, found.similarities.dtype) == (np.int64, np.float32)
 
 
+def test_images_are_numbered_drawn_and_taken():
+    images = Images(np.arange(12, dtype=np.uint8).reshape(3, 2, 2), ["a", "b", "a"])
+    assert images.ids.tolist() == ["0", "1", "2"]
+    assert images.picture(1).mode == "L"
+    assert np.asarray(images.picture(1)).tolist() == [[4, 5], [6, 7]]
+    some = images.take([2, 0])
+    assert (some.ids.tolist(), some.labels.tolist()) == (["2", "0"], ["a", "a"])
+    assert some.pixels[0].tolist() == [[8, 9], [10, 11]]
+
+
+def test_two_images_of_one_id_are_refused():
+    with pytest.raises(InputError, match="'x' appears 2 times"):
+        Images(np.zeros((2, 4, 4), np.uint8), [0, 1], ["x", "x"])
+
+
 def test_a_trajectory_is_indexed_by_step():
     path = Trajectory([SQUARE, SQUARE[::-1], SQUARE], list("abcd"))
     assert len(path) == 3

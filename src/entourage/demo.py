@@ -14,13 +14,15 @@ import numpy as np
 import torch
 
 from entourage import __version__, data
-from entourage.encoders import SmallResNet, as_pictures, embed
+from entourage.embedding import embed
+from entourage.encoders import SmallResNet
 from entourage.evaluation import Scores, evaluate_embeddings
 from entourage.figures import save
 from entourage.figures.retrieval import choose_queries, draw_retrieval
 from entourage.figures.steps import draw_steps
 from entourage.losses import multi_similarity
 from entourage.neighbors import search
+from entourage.preprocessing import as_pictures
 from entourage.sampling import class_balanced_batches
 from entourage.store import check_free, new_folder
 from entourage.systems.context_refiner import ContextRefiner

@@ -3,6 +3,7 @@
     EntourageError
     ├── InputError (ValueError)      vectors, labels, ids or settings that cannot be used
     ├── FileError (OSError)          a file that is missing, unreadable, truncated or in the way
+    │   └── CorruptImage             a picture that cannot be decoded; knows its path
     ├── ModelError (ValueError)      a model folder that is damaged, or does not fit these vectors
     ├── NotFittedError (ValueError)  an estimator used before fit
     └── MissingExtra (ImportError)   an optional part that is not installed; names the pip line
@@ -12,6 +13,7 @@ is an EntourageWarning.
 """
 
 __all__ = [
+    "CorruptImage",
     "EntourageError",
     "EntourageWarning",
     "FileError",
@@ -36,6 +38,18 @@ class InputError(EntourageError, ValueError):
 
 class FileError(EntourageError, OSError):
     """A file that is missing, unreadable, truncated or in the way."""
+
+
+class CorruptImage(FileError):
+    """A picture that cannot be decoded: truncated, of another kind, or not there. `path` names the file.
+
+    >>> str(CorruptImage("birds/7.jpg", "it is empty"))
+    'birds/7.jpg cannot be decoded as an image: it is empty; replace or remove it'
+    """
+
+    def __init__(self, path, reason: str):
+        super().__init__(f"{path} cannot be decoded as an image: {reason}; replace or remove it")
+        self.path = str(path)
 
 
 class ModelError(EntourageError, ValueError):

@@ -4,7 +4,14 @@ import numpy as np
 
 from entourage.errors import InputError
 
-__all__ = ["check_usable_classes", "class_balanced_batches", "hold_out_classes", "usable_classes"]
+__all__ = [
+    "check_usable_classes",
+    "class_balanced_batches",
+    "cluster_batches",
+    "hold_out_classes",
+    "share_of_rank",
+    "usable_classes",
+]
 
 
 def usable_classes(labels) -> np.ndarray:
@@ -45,8 +52,57 @@ def class_balanced_batches(labels, n_classes: int, per_class: int, *, seed: int,
     B is such that an epoch draws about as many items as there are. Fewer usable classes than asked: all are
     taken. The batches depend on (labels, seed, epoch) alone, so a resumed run draws what it would have drawn.
     """
-    classes = check_usable_classes(labels)
-    rng = np.random.default_rng([seed, epoch])
+    check_usable_classes(labels)
+    return _balanced(labels, n_classes, per_class, np.random.default_rng([seed, epoch]))
+
+
+def cluster_batches(labels, clusters, n_classes: int, per_class: int, *, seed: int, epoch: int) -> list[np.ndarray]:
+    """One epoch of class-balanced batches, each from one cluster only; clusters (N,) is a whole number ≥ 0 per item.
+
+    Inside a cluster a class counts if it has two items there; a cluster with fewer than two such classes is left out,
+    and one with fewer classes than asked gives smaller batches. The clusters take turns, each as often as its size
+    asks for, evenly spread over the epoch. The cluster of a batch is clusters[batch[0]].
+
+    >>> labels, clusters = np.array([0, 0, 1, 1, 0, 0, 2, 2]), np.array([5, 5, 5, 5, 8, 8, 8, 8])
+    >>> [clusters[batch].tolist() for batch in cluster_batches(labels, clusters, 2, 2, seed=0, epoch=1)]
+    [[5, 5, 5, 5], [8, 8, 8, 8]]
+    """
+    labels, clusters = np.asarray(labels), np.asarray(clusters)
+    if len(labels) != len(clusters):
+        raise InputError(f"{len(clusters)} cluster codes for {len(labels)} labels; wanted one per item")
+    drawn = []  # (when in the epoch, cluster, rows)
+    for cluster in np.unique(clusters).tolist():
+        members = np.flatnonzero(clusters == cluster)
+        if len(usable_classes(labels[members])) < 2:
+            continue
+        rng = np.random.default_rng([seed, epoch, cluster])
+        batches = members[_balanced(labels[members], n_classes, per_class, rng)]
+        drawn += [((turn + 0.5) / len(batches), cluster, rows) for turn, rows in enumerate(batches)]
+    if not drawn:
+        raise InputError(
+            "no cluster has two classes with two or more items each; wanted at least one such cluster: "
+            "use fewer clusters or bring more items"
+        )
+    return [rows for *_, rows in sorted(drawn, key=lambda batch: batch[:2])]
+
+
+def share_of_rank(batch: np.ndarray, rank: int, world_size: int) -> np.ndarray:
+    """The rows of a batch (b,) that process `rank` of `world_size` works on: the shares of all, joined in the order
+    of their ranks, are the batch itself.
+
+    >>> [share_of_rank(np.arange(5), rank, 2).tolist() for rank in (0, 1)]
+    [[0, 1, 2], [3, 4]]
+    """
+    if len(batch) < world_size:
+        raise InputError(
+            f"a batch of {len(batch)} items for {world_size} processes; wanted at least one item for each: "
+            "use larger batches or fewer processes"
+        )
+    return np.array_split(batch, world_size)[rank]
+
+
+def _balanced(labels, n_classes: int, per_class: int, rng) -> np.ndarray:
+    classes = usable_classes(labels)
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], classes)
     ends = np.searchsorted(labels[order], classes, side="right")

@@ -180,6 +180,12 @@ def test_a_setting_out_of_range_is_named(setting):
         glyphs.load("train", **setting)
 
 
+def test_every_picture_has_an_id_of_its_own_over_both_splits():
+    train, test = (glyphs.load(split, per_class=2, max_classes=3) for split in ("train", "test"))
+    assert train.ids[:3].tolist() == [f"{train.labels[0]} 0", f"{train.labels[0]} 1", f"{train.labels[2]} 0"]
+    assert len({*train.ids, *test.ids}) == 12
+
+
 def test_datasets_load_by_name():
     by_name = data.load("glyphs", "test", per_class=1, max_classes=2)
     assert (by_name.pixels == glyphs.load("test", per_class=1, max_classes=2).pixels).all()

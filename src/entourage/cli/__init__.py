@@ -13,16 +13,19 @@ import typer
 
 from entourage import __version__
 from entourage.cli.compare import compare
+from entourage.cli.datasets import datasets
 from entourage.cli.demo import demo
 from entourage.cli.doctor import doctor
+from entourage.cli.embed import embed
 from entourage.cli.evaluate import evaluate
 from entourage.cli.fit import fit
 from entourage.cli.refine import refine
+from entourage.cli.train import train
 from entourage.errors import EntourageError, EntourageWarning
 
 __all__ = ["app", "main"]
 
-COMMANDS = (demo, fit, refine, evaluate, compare, doctor)
+COMMANDS = (demo, train, embed, fit, refine, evaluate, compare, doctor, datasets)
 
 app = typer.Typer(
     name="entourage",

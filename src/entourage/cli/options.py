@@ -7,13 +7,40 @@ import typer
 
 from entourage.errors import InputError
 
-__all__ = ["Json", "Labels", "Overwrite", "Seed", "Vectors", "check_labelled", "is_same"]
+__all__ = [
+    "DataOptions",
+    "Images",
+    "Json",
+    "Labels",
+    "Overwrite",
+    "Root",
+    "Seed",
+    "Strict",
+    "Vectors",
+    "Workers",
+    "check_labelled",
+    "is_same",
+]
 
 Vectors = Annotated[Path, typer.Argument(help="Vectors: .npy, .npz or .parquet.", metavar="VECTORS")]
 Labels = Annotated[
     str | None,
     typer.Option(help="Labels: .npy, .csv or .txt, or the name of a column of VECTORS. Default: its own labels."),
 ]
+Images = Annotated[
+    str,
+    typer.Argument(help="A dataset as `entourage datasets` lists them, a folder or a .csv.", metavar="IMAGES"),
+]
+Root = Annotated[
+    Path | None,
+    typer.Option(help="The folder of datasets, default: $ENTOURAGE_DATA; or where the paths of a .csv start."),
+]
+DataOptions = Annotated[
+    list[str] | None,
+    typer.Option("--data-option", help="name=value for the dataset, such as train_share=0.8; may be repeated."),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse a picture that cannot be decoded.")]
+Workers = Annotated[int | None, typer.Option(help="Threads that decode pictures. Default: one per core.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Decides everything random.")]

@@ -1,21 +1,153 @@
-"""Datasets by name, one module each; a module offers load(split, **options) -> Images."""
+"""Datasets by name, one module each, and folders and tables of images by their path.
 
+A module offers load(split, root=None, **options) -> an image set, TITLE, EXPECTED (the counts of its splits),
+HOME and PUT (where to get it and where to put it) and ARCHIVES (what can be fetched).
+
+An image set has len(), labels (N,), ids (N,) of text, picture(row) -> a PIL image, take(rows) -> an image set.
+Two kinds: values.Images in memory, files.ImageFiles on disk.
+"""
+
+import os
+import warnings
 from importlib import import_module
+from inspect import signature
+from pathlib import Path
 
-from entourage.errors import InputError
+from entourage.data.files import ImageFiles
+from entourage.errors import EntourageError, EntourageWarning, FileError, InputError
 from entourage.values import Images
 
-__all__ = ["DATASETS", "load"]
+__all__ = ["DATASETS", "describe", "get", "load", "splits"]
 
-DATASETS = {"glyphs": "entourage.data.glyphs"}
+DATASETS = {
+    "cars": "entourage.data.cars",
+    "csv": "entourage.data.csv_table",
+    "cub": "entourage.data.cub",
+    "folder": "entourage.data.folder",
+    "glyphs": "entourage.data.glyphs",
+    "in_shop": "entourage.data.in_shop",
+    "market1501": "entourage.data.market1501",
+    "omniglot": "entourage.data.omniglot",
+    "sop": "entourage.data.sop",
+}
+_BUILT_IN = "glyphs"
+_BY_PATH = ("csv", "folder")
 
 
-def load(name: str, split: str, **options) -> Images:
-    """The named dataset's split; the options are those of its module.
+def load(name_or_path, split: str, root=None, **options) -> Images | ImageFiles:
+    """A split of a dataset, a folder or a .csv; the options are those of its module.
+
+    A dataset is looked for under `root`, by default the folder ENTOURAGE_DATA names. The paths in a .csv start from
+    `root`, by default its own folder.
 
     >>> len(load("glyphs", "test", per_class=2, max_classes=3))
     6
     """
+    module, where = _module_and_place(name_or_path, root)
+    _check_options(name_or_path, module, options)
+    return module.load(split, **where, **options)
+
+
+def splits(name_or_path, root=None, **options) -> tuple[str, ...]:
+    """The splits there are: train and test, or train, query and gallery.
+
+    >>> splits("glyphs"), splits("in_shop")
+    (('train', 'test'), ('train', 'query', 'gallery'))
+    """
+    module, where = _module_and_place(name_or_path, root)
+    return module.splits(**where, **options) if hasattr(module, "splits") else tuple(module.EXPECTED)
+
+
+def describe(root=None) -> list[dict]:
+    """A row for each dataset: name, title, splits with their counts, its state under the root, and a note on that.
+
+    The state is built in, whole, a selection (present); absent, incomplete (not); any place (neither).
+    """
+    return [_row(name, root) for name in DATASETS]
+
+
+def get(name: str, root=None, progress=None) -> dict:
+    """Fetch a dataset to a folder under the root, unless it is there; its row as in `describe`."""
+    from entourage.data.downloading import fetch
+    from entourage.data.layout import data_root
+
+    module = _named(name)
+    if name == _BUILT_IN or name in _BY_PATH:
+        raise InputError(f"{name} is {_row(name, root)['note']}; there is nothing to fetch")
+    root = data_root(root, name)
+    row = _row(name, root)
+    if row["present"]:
+        return row
+    if not module.ARCHIVES:
+        raise FileError(
+            f"{name} has no address to fetch it from: get it at {module.HOME} "
+            f"and put it so that {root} holds {module.PUT}"
+        )
+    places = [fetch(archive, root, progress) for archive in module.ARCHIVES]
+    row = _row(name, root)
+    if not row["present"]:
+        raise FileError(f"{row['note']} (to fetch it anew, move {places[0]} away and run this again)")
+    return row
+
+
+def _module_and_place(name_or_path, root):
+    """The module that reads it, and the arguments that say from where."""
+    name = os.fspath(name_or_path)
+    if name in DATASETS:
+        return _named(name), {} if name == _BUILT_IN else {"root": root}
+    path = Path(name)
+    if path.suffix.lower() == ".csv":
+        return _named("csv"), {"root": path, "images_root": root}
+    if path.is_dir():
+        if root is not None:
+            raise InputError(f"root is {root} but {path} is a folder itself; leave root out")
+        return _named("folder"), {"root": path}
+    raise InputError(
+        f"dataset is {name!r}; known are: {', '.join(sorted(DATASETS))}, or the path of a folder or .csv that exists: "
+        "use one of them"
+    )
+
+
+def _check_options(name, module, options: dict) -> None:
+    known = [each.name for each in signature(module.load).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise InputError(
+            f"{name} is given the option {unknown[0]}={options[unknown[0]]!r}; it has {', '.join(known) or 'none'}: "
+            "leave it out"
+        )
+
+
+def _named(name: str):
     if name not in DATASETS:
         raise InputError(f"dataset is {name!r}; known are: {', '.join(sorted(DATASETS))}: use one of them")
-    return import_module(DATASETS[name]).load(split, **options)
+    return import_module(DATASETS[name])
+
+
+def _row(name: str, root) -> dict:
+    module = _named(name)
+    counts = {split: count._asdict() for split, count in module.EXPECTED.items()}
+    row = {"name": name, "title": module.TITLE, "splits": counts, "fetched": bool(module.ARCHIVES)}
+    if name == _BUILT_IN:
+        return row | {"present": True, "state": "built in", "note": "built in"}
+    if name in _BY_PATH:
+        return row | {"present": None, "state": "any place", "note": "read from any place, by its path"}
+    return row | _state(module, root)
+
+
+def _state(module, root) -> dict:
+    """Whether every split loads from the root, with the counts it should have; and if not, why."""
+    from entourage.data.layout import NotFound
+
+    seen = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EntourageWarning)
+        try:
+            for split in module.EXPECTED:
+                seen[split] = len(module.load(split, root))
+        except EntourageError as error:
+            state = "absent" if isinstance(error, NotFound) else "incomplete"
+            return {"present": False, "state": state, "note": str(error)}
+    found = ", ".join(f"{split} {count:,}" for split, count in seen.items())
+    whole = all(seen[split] == count.images for split, count in module.EXPECTED.items())
+    return {"present": True, "state": "whole" if whole else "a selection", "note": found}

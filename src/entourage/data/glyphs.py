@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from entourage.data.layout import Count
 from entourage.errors import InputError
 from entourage.values import Images
 
@@ -37,6 +38,10 @@ SCRIPTS = {
         "NKo": "ߌߍߎߐߑߒߓߔߖߗߘߙߚߛߝߞߟߢߣߤ",
     },
 }
+
+TITLE = "characters of many scripts, drawn as by hand"
+EXPECTED = {split: Count(20 * classes, classes) for split, classes in (("train", 236), ("test", 298))}
+ARCHIVES = ()
 
 _FACES = (
     "DejaVuSans",
@@ -86,8 +91,8 @@ def load(
 ) -> Images:
     """Draw a split: pixels (classes * per_class, size, size), white ink on black, ordered by class.
 
-    Labels read "Georgian ა". `max_classes` takes that many classes evenly over the scripts, and leaves the
-    pictures of those classes as they are. `progress(title, done, total)` is called after each class.
+    Labels read "Georgian ა", ids "Georgian ა 0". `max_classes` takes that many classes evenly over the scripts, and
+    leaves the pictures of those classes as they are. `progress(title, done, total)` is called after each class.
 
     >>> load("test", per_class=2, max_classes=3).pixels.shape
     (6, 32, 32)
@@ -103,8 +108,9 @@ def load(
         pixels[done] = _draw(char, per_class, size, np.random.default_rng([seed, ord(char)]))
         if progress is not None:
             progress("drawing glyphs", done + 1, len(classes))
-    labels = np.repeat([f"{script} {char}" for script, char in classes], per_class)
-    return Images(pixels.reshape(-1, size, size), labels)
+    names = [f"{script} {char}" for script, char in classes]
+    ids = [f"{name} {number}" for name in names for number in range(per_class)]  # no two splits share one
+    return Images(pixels.reshape(-1, size, size), np.repeat(names, per_class), ids)
 
 
 def scripts(split: str) -> dict[str, str]:

@@ -2,16 +2,20 @@
 
 from entourage.store.atomic import check_free, new_folder, whole_file
 from entourage.store.models import read_model, usable_model, write_model
+from entourage.store.streaming import check_streamable, labels_beside, write_blocks
 from entourage.store.vectors import check_writable_like, read_vectors, write_like
 
 __all__ = [
     "check_free",
+    "check_streamable",
     "check_writable_like",
+    "labels_beside",
     "new_folder",
     "read_model",
     "read_vectors",
     "usable_model",
     "whole_file",
+    "write_blocks",
     "write_like",
     "write_model",
 ]

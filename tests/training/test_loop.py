@@ -5,15 +5,15 @@ import torch
 from torch import nn
 
 from entourage.errors import FileError, InputError
-from entourage.training import History, fit_model, seeded
+from entourage.training import History, cosine_schedule, fit_model, seeded, step_schedule
 
 
 class Crash(Exception):
     """Stands for a power cut."""
 
 
-def model_and_optimizer(seed=0):
-    model = seeded(seed, lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)))
+def model_and_optimizer(seed=0, dropout=0.0):
+    model = seeded(seed, lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1)))
     return model, torch.optim.Adam(model.parameters(), 0.05, fused=True)
 
 
@@ -150,6 +150,112 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_a_reason(value):
         )
 
 
+# ---- evaluation every few epochs ---------------------------------------------------------------------------------
+
+
+def test_evaluation_every_few_epochs_counts_the_first_and_the_last():
+    history = fit(*model_and_optimizer(), [0.1, 0.3, 0.2, 0.4], epochs=7, evaluate_every=3)
+    assert [point["score"] for point in history.curve] == [0.1, None, None, 0.3, None, None, 0.2, 0.4]
+    assert history.best_epoch == 7
+
+
+def test_an_epoch_without_a_score_is_neither_kept_nor_a_reason_to_stop():
+    model, optimizer = model_and_optimizer()
+    history = fit(model, optimizer, [0.5, 0.4, 0.3], epochs=50, evaluate_every=4, patience=2)
+    assert (history.best_epoch, history.epoch) == (0, 4)
+    assert equal(weights(model), weights_after(0))
+
+
+# ---- steps -------------------------------------------------------------------------------------------------------
+
+
+def test_the_schedule_scales_every_rate_and_the_optimizer_gets_its_own_back():
+    model = seeded(0, lambda: nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 1)))
+    groups = [{"params": model[0].parameters()}, {"params": model[1].parameters(), "lr": 0.2}]
+    optimizer, seen = torch.optim.SGD(groups, 0.1), []
+
+    def loss(x):
+        seen.append([group["lr"] for group in optimizer.param_groups])
+        return model(x).square().mean()
+
+    options = {"batches": lambda epoch: [torch.ones(2, 4)], "loss": loss, "evaluate": None, "epochs": 3}
+    fit_model(model, optimizer, schedule=step_schedule([1, 2], 0.5), **options)
+    assert seen == [[0.1, 0.2], [0.05, 0.1], [0.025, 0.05]]
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.2]
+
+
+def test_gradients_are_clipped_to_a_common_norm():
+    model = nn.Linear(4, 1, bias=False)
+    before = model.weight.detach().clone()
+    options = {"batches": lambda epoch: [torch.full((1, 4), 100.0)], "loss": lambda x: model(x).sum()}
+    fit_model(model, torch.optim.SGD(model.parameters(), 1.0), evaluate=None, epochs=1, clip=0.5, **options)
+    assert (model.weight - before).norm().item() == pytest.approx(0.5, rel=1e-4)
+
+
+def test_batches_that_come_one_by_one_are_not_gathered_first_if_their_number_is_known():
+    alive = []
+
+    class Stream:
+        def __len__(self):
+            return 3
+
+        def __iter__(self):
+            for _ in range(3):
+                alive.append("made")
+                yield torch.ones(2, 4)
+
+    model, optimizer = model_and_optimizer()
+
+    def loss(x):
+        alive.append("used")
+        return model(x).square().mean()
+
+    fit_model(model, optimizer, batches=lambda epoch: Stream(), loss=loss, evaluate=None, epochs=1)
+    assert alive == ["made", "used"] * 3
+
+
+def test_a_gradient_that_is_not_finite_leaves_the_last_good_checkpoint(tmp_path):
+    """The loss is finite to the end of epoch 2, whose last step has an infinite gradient."""
+    model, optimizer = model_and_optimizer()
+    checkpoint = tmp_path / "run.checkpoint"
+
+    def loss(batch):
+        epoch, x = batch
+        value = model(x).square().mean()
+        return value + (value - value.detach()).abs().sqrt() if epoch == 2 else value
+
+    options = {"batches": lambda epoch: [(epoch, torch.ones(2, 4))], "loss": loss, "evaluate": None}
+    with pytest.raises(
+        InputError, match=r"sum of the weights became nan in training \(epoch 2/3\); lower the learning"
+    ):
+        fit_model(model, optimizer, epochs=3, checkpoint=checkpoint, **options)
+    again, optimizer = model_and_optimizer()
+    options["loss"] = lambda batch: again(batch[1]).square().mean()
+    assert fit_model(again, optimizer, epochs=1, checkpoint=checkpoint, resume=True, **options).epoch == 1
+    assert all(value.isfinite().all() for value in weights(again))
+
+
+def test_a_loss_that_is_not_finite_leaves_the_last_good_checkpoint(tmp_path):
+    checkpoint, unbroken = tmp_path / "run.checkpoint", tmp_path / "unbroken"
+    fit(*model_and_optimizer(), epochs=2, checkpoint=unbroken)
+    model, optimizer = model_and_optimizer()
+
+    def loss(batch):
+        epoch, x = batch
+        wanted = x[:, 0] * x[:, 1]
+        return (model(x)[:, 0] - wanted).square().mean() * (float("nan") if epoch == 3 else 1)
+
+    def batches(epoch):
+        generator = torch.Generator().manual_seed(epoch)
+        return [(epoch, torch.randn(16, 4, generator=generator)) for _ in range(3)]
+
+    with pytest.raises(InputError, match=r"loss became nan in training \(epoch 3/6\)"):
+        fit_model(
+            model, optimizer, batches=batches, loss=loss, evaluate=None, epochs=6, patience=100, checkpoint=checkpoint
+        )
+    assert checkpoint.read_bytes() == unbroken.read_bytes()
+
+
 # ---- resuming ----------------------------------------------------------------------------------------------------
 
 SCORES = [0.1, 0.5, 0.2, 0.3, 0.6, 0.4, 0.5]
@@ -170,6 +276,76 @@ def test_a_resumed_run_ends_bit_for_bit_as_one_never_interrupted(tmp_path, score
 
     assert equal(weights(resumed), weights(unbroken))
     assert history == wanted
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"schedule": cosine_schedule(6)}, {"schedule": step_schedule([1, 3])}, {"dropout": 0.5}, {"clip": 0.1}],
+    ids=["cosine", "step", "dropout", "clipping"],
+)
+def test_schedules_dropout_and_clipping_resume_where_they_were(tmp_path, options):
+    dropout = options.pop("dropout", 0.0)
+    unbroken, optimizer = model_and_optimizer(dropout=dropout)
+    wanted = fit(unbroken, optimizer, SCORES, **options)
+    with pytest.raises(Crash):
+        fit(*model_and_optimizer(dropout=dropout), SCORES, checkpoint=tmp_path / "run", crash_in=3, **options)
+    torch.rand(7)  # the global state is another one by now
+    resumed, optimizer = model_and_optimizer(seed=77, dropout=dropout)
+    assert fit(resumed, optimizer, SCORES[3:], checkpoint=tmp_path / "run", resume=True, **options) == wanted
+    assert equal(weights(resumed), weights(unbroken))
+    plain, optimizer = model_and_optimizer()
+    fit(plain, optimizer, SCORES)
+    assert not equal(weights(plain), weights(unbroken)), "the option has an effect at all"
+
+
+def test_dropout_is_drawn_from_the_seed_and_leaves_the_global_state_alone():
+    ends = []
+    for seed in (0, 0, 1):
+        model, optimizer = model_and_optimizer(dropout=0.5)
+        before = torch.get_rng_state()
+        fit(model, optimizer, epochs=1, seed=seed)
+        assert torch.equal(torch.get_rng_state(), before)
+        ends.append(weights(model))
+    assert equal(ends[0], ends[1]) and not equal(ends[0], ends[2])
+
+
+OPTIMIZERS = {
+    "adam, fused": lambda p: torch.optim.Adam(p, 1e-2, fused=True),
+    "adamw": lambda p: torch.optim.AdamW(p, 1e-2),
+    "sgd": lambda p: torch.optim.SGD(p, 1e-2),
+    "sgd, momentum": lambda p: torch.optim.SGD(p, 1e-2, momentum=0.9),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 1e-3),
+}
+
+
+@pytest.mark.parametrize("optimizer_of", OPTIMIZERS.values(), ids=OPTIMIZERS.keys())
+def test_a_convolution_in_channels_last_with_a_loss_of_its_own_resumes_alike(tmp_path, optimizer_of):
+    """Optimiser states come back in the layout of their weights; a fused optimiser would mix them up otherwise."""
+
+    def run(crash_in=None, **options):
+        model = seeded(0, lambda: nn.ModuleDict({"encoder": nn.Conv2d(3, 5, 3), "loss": nn.Linear(5, 1)}))
+        model["encoder"].to(memory_format=torch.channels_last)
+
+        def batches(epoch):
+            if epoch == crash_in:
+                raise Crash
+            return [torch.randn(4, 3, 6, 6, generator=torch.Generator().manual_seed(epoch + 10 * i)) for i in range(2)]
+
+        fit_model(
+            model,
+            optimizer_of(model.parameters()),
+            batches=batches,
+            loss=lambda x: model["loss"](model["encoder"](x).mean(dim=(2, 3))).square().mean(),
+            evaluate=None,
+            epochs=5,
+            **options,
+        )
+        return weights(model)
+
+    wanted = run()
+    with pytest.raises(Crash):
+        run(crash_in=3, checkpoint=tmp_path / "run")
+    assert equal(run(checkpoint=tmp_path / "run", resume=True), wanted)
 
 
 def test_a_finished_run_is_resumed_to_itself_without_training(tmp_path):

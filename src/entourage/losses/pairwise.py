@@ -1,4 +1,4 @@
-"""Losses that pytorch-metric-learning lacks or words differently."""
+"""The multi-similarity loss, in the usual form and as the paper prints it."""
 
 import torch
 from torch import Tensor

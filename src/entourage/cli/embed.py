@@ -1,0 +1,76 @@
+"""`entourage embed`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entourage.cli.options import DataOptions, Images, Json, Overwrite, Root, Strict, Workers
+from entourage.cli.output import facts, print_report, print_warnings
+from entourage.doubts import heard_warnings
+
+__all__ = ["embed"]
+
+
+def embed(
+    images: Images,
+    model: Annotated[
+        list[str],
+        typer.Option(help="A run of `entourage train`, or a Hugging Face vision model; several make an ensemble."),
+    ],
+    out: Annotated[Path, typer.Option(help="File for the vectors: .npz or .parquet; .npy with a .csv beside it.")],
+    split: Annotated[str, typer.Option(help="train or test; train, query or gallery.")] = "test",
+    root: Root = None,
+    data_options: DataOptions = None,
+    shard_size: Annotated[int, typer.Option(help="Pictures embedded between two writes to disk.")] = 4096,
+    workers: Workers = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1. Default: cuda if there is any.")] = None,
+    strict: Strict = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Turn the pictures of IMAGES into vectors.
+
+    They are written with ids and labels, for `fit`, `refine`, `evaluate` and `compare` to read.
+    """
+    from entourage import data
+    from entourage.progress import terminal_progress
+    from entourage.settings import from_pairs
+    from entourage.store import check_streamable
+
+    check_streamable(out, overwrite=overwrite)
+    with heard_warnings(lambda text: print_warnings([text])) as warnings:
+        pictures = data.load(images, split, root, **from_pairs(data_options or []))
+
+        from entourage.runs import encoder_of, left_out
+        from entourage.shards import embed_to_file, parts_of
+
+        encoders = [encoder_of(each) for each in model]
+        options = {"shard_size": shard_size, "workers": workers, "device": device or _usual_device()}
+        options |= {"resume": resume, "overwrite": overwrite, "strict": strict}
+        try:
+            with terminal_progress(log=not as_json) as progress:
+                written = embed_to_file(encoders, pictures, out, progress=progress, **options)
+        except KeyboardInterrupt:
+            kept = parts_of(out)
+            advice = f"{kept} keeps what is done: add --resume to go on" if kept.exists() else "nothing was kept"
+            typer.echo(f"stopped; {advice}", err=True)
+            raise
+        left_out(written.corrupt, len(pictures))
+    protocol = {
+        "data": f"{images}, {split}",
+        "pictures": len(pictures),
+        "left_out": len(written.corrupt),
+        "vectors": written.count,
+        "dimensions": written.dim,
+        "model": " + ".join(model),
+    }
+    document = {"protocol": protocol, "metrics": {}, "warnings": warnings, "out": str(out), "corrupt": written.corrupt}
+    print_report(document, as_json, facts(protocol), f"Written to {out}")
+
+
+def _usual_device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,78 @@
+"""`entourage train`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entourage.cli.options import DataOptions, Images, Json, Overwrite, Root, Strict, Workers
+from entourage.cli.output import facts, print_report, print_warnings
+from entourage.doubts import heard_warnings
+
+__all__ = ["train"]
+
+
+def train(
+    images: Images,
+    out: Annotated[Path, typer.Option(help="Folder for the run.")],
+    system: Annotated[str, typer.Option(help="How the encoder is trained.")] = "baseline",
+    encoder: Annotated[
+        str | None, typer.Option(help="small, small-rgb, a saved encoder, or a Hugging Face vision model.")
+    ] = None,
+    loss: Annotated[str | None, typer.Option(help="ms, margin, proxy-anchor, ...; an unknown one lists them.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="At most this many passes over the pictures.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Of the encoder.")] = None,
+    dim: Annotated[int | None, typer.Option(help="Dimensions of the embedding.")] = None,
+    image_size: Annotated[int | None, typer.Option(help="Height and width the encoder sees.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:1.")] = None,
+    workers: Workers = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Decides everything random.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="name=value for any other setting, loss_options.margin=0.1 too; may be repeated."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings; what is given here wins.")] = None,
+    root: Root = None,
+    data_options: DataOptions = None,
+    nmi: Annotated[bool, typer.Option("--nmi/--no-nmi", help="Cluster the test pictures for NMI.")] = True,
+    strict: Strict = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Train an encoder on the training classes of IMAGES.
+
+    The run folder holds the encoder, the settings, the log, and its scores on the test classes.
+    """
+    from entourage.settings import from_pairs, from_toml
+
+    flags = {"encoder": encoder, "loss": loss, "epochs": epochs, "learning_rate": learning_rate, "dim": dim}
+    flags |= {"image_size": image_size, "device": device, "workers": workers, "seed": seed}
+    given = from_pairs(settings or []) | {name: value for name, value in flags.items() if value is not None}
+
+    from entourage.progress import terminal_progress
+    from entourage.runs import partial_of, system_named, train_run
+
+    chosen = from_toml(system_named(system).settings, config, given)
+    options = {"system": system, "root": root, "data_options": from_pairs(data_options or []), "nmi": nmi}
+    try:
+        with heard_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
+            run = train_run(
+                images,
+                out,
+                settings=chosen,
+                resume=resume,
+                overwrite=overwrite,
+                strict=strict,
+                progress=progress,
+                **options,
+            )
+    except KeyboardInterrupt:
+        kept = partial_of(out)
+        advice = f"{kept} keeps the finished epochs: add --resume to go on" if kept.exists() else "nothing was kept"
+        typer.echo(f"stopped; {advice}", err=True)
+        raise
+    if run is None:  # among several processes the first reports
+        return
+    document = run.document() | {"run": str(out), "corrupt": run.corrupt, "curve": run.history.curve}
+    print_report(document, as_json, facts(run.protocol), facts(run.scores.metrics, percent=True), f"Written to {out}")

@@ -1,0 +1,133 @@
+"""Archives fetched over HTTP: with progress, resumed where they stopped, checked, and unpacked whole or not at all.
+
+NAME.part grows, over several runs if need be -> checksum -> unpacked beside -> renamed into place
+"""
+
+import hashlib
+import http.client
+import os
+import shutil
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from entourage.data.unpacking import unpack
+from entourage.errors import FileError
+
+__all__ = ["Archive", "fetch"]
+
+_BLOCK = 1 << 20
+_TIMEOUT = 30  # seconds without a byte
+_FRUITLESS = 3  # attempts in a row that bring nothing
+_PAUSE = 2.0  # seconds before the next
+_MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Archive:
+    """One file to fetch: its size in bytes and "md5:..." or "sha256:...", as published.
+
+    `folder` is what it holds, `to` where that belongs under the root.
+    """
+
+    url: str
+    size: int
+    checksum: str
+    folder: str
+    to: str
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+
+def fetch(archive: Archive, root: Path, progress=None) -> Path:
+    """Download and unpack an archive under the root; where it is now. What is there already is left as it is."""
+    place = root / archive.to
+    if place.exists():
+        return place
+    part = root / f"{archive.name}.part"
+    _check_room(root, archive, part)
+    _download(archive, part, progress)
+    _check_sum(archive, part)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    unpack(part, archive.name, archive.folder, place, progress)
+    part.unlink()
+    return place
+
+
+def _check_room(root: Path, archive: Archive, part: Path) -> None:
+    wanted = 2 * archive.size - _size(part)  # the archive, and what comes out of it
+    free = shutil.disk_usage(root).free
+    if free < wanted:
+        raise FileError(
+            f"{root} has {free / 1e9:.1f} GB left; {archive.name} needs {wanted / 1e9:.1f} GB to be fetched and "
+            "unpacked: make room or choose another root"
+        )
+
+
+def _download(archive: Archive, part: Path, progress) -> None:
+    """Append to the part until it is whole; a broken connection is taken up again."""
+    fruitless = 0
+    while True:
+        before = _size(part)
+        try:
+            if _append(archive, part, before, progress):
+                return
+            reason = "the connection ended early"
+        except urllib.error.HTTPError as error:
+            raise FileError(f"{archive.url} answers {error.code} {error.reason}; try again later") from error
+        except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
+            reason = str(getattr(error, "reason", error)) or type(error).__name__
+        fruitless = fruitless + 1 if _size(part) <= before else 0
+        if fruitless == _FRUITLESS:
+            kept = f"the same command goes on from the {_size(part) / _MEGABYTE:.1f} MB in {part}"
+            raise FileError(f"{archive.url} cannot be fetched ({reason}); {kept if _size(part) else 'try again later'}")
+        time.sleep(_PAUSE)
+
+
+def _append(archive: Archive, part: Path, start: int, progress) -> bool:
+    """One request for what is missing after `start`; whether the file is whole now."""
+    request = urllib.request.Request(archive.url, headers={"User-Agent": "entourage"})
+    if start:
+        request.add_header("Range", f"bytes={start}-")
+    try:
+        answer = urllib.request.urlopen(request, timeout=_TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and start:
+            return True  # nothing comes after `start`; the checksum decides whether it is the right end
+        raise
+    part.touch()
+    with answer, part.open("r+b") as file:
+        if answer.status != http.client.PARTIAL_CONTENT:  # this server only sends whole files
+            start = 0
+        length = answer.headers.get("Content-Length")
+        total = start + int(length) if length else archive.size
+        file.seek(start)
+        file.truncate()
+        while block := answer.read(_BLOCK):
+            file.write(block)
+            if progress:
+                progress(f"fetching {archive.name}, MB", file.tell() // _MEGABYTE, max(total // _MEGABYTE, 1))
+        return file.tell() >= total
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
+
+def _check_sum(archive: Archive, part: Path) -> None:
+    kind, _, wanted = archive.checksum.partition(":")
+    digest = hashlib.new(kind, usedforsecurity=False)
+    with part.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    if digest.hexdigest() != wanted:
+        size = part.stat().st_size
+        os.remove(part)
+        raise FileError(
+            f"{archive.url} gave {size:,} bytes with {kind} {digest.hexdigest()}; wanted {archive.size:,} with "
+            f"{wanted}: it was damaged or has changed and is removed, try again"
+        )

@@ -1,0 +1,162 @@
+"""Pictures on disk, decoded when they are asked for.
+
+Only names are held: 100,000 pictures take some tens of megabytes, whatever their size.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from entourage.errors import CorruptImage, InputError
+
+__all__ = ["ImageFiles"]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFiles:
+    """An image set of files: names (N,) relative to root, labels (N,), ids (N,) text, unique (default: the names).
+
+    boxes (N, 4) integers left, top, right, bottom crop each picture after it has been turned upright; four zeros leave
+    it whole. cameras and sequences, (N,) each, tell which shots must not be counted as found (person re-identification,
+    frames of one video).
+    """
+
+    root: Path
+    names: np.ndarray
+    labels: np.ndarray
+    ids: np.ndarray | None = None
+    boxes: np.ndarray | None = None
+    cameras: np.ndarray | None = None
+    sequences: np.ndarray | None = None
+
+    def __post_init__(self):
+        count = len(self.names)
+        names = _column("names", self.names, count).astype(str, copy=False)
+        fields = {"root": Path(self.root), "names": names}
+        fields["ids"] = names if self.ids is None else _column("ids", self.ids, count).astype(str, copy=False)
+        _check_unique(fields["ids"])
+        for name in ("labels", "cameras", "sequences"):
+            values = getattr(self, name)
+            fields[name] = None if values is None and name != "labels" else _column(name, values, count)
+        fields["boxes"] = None if self.boxes is None else _checked_boxes(self.boxes, fields["ids"])
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def path(self, row: int) -> Path:
+        return self.root / str(self.names[row])
+
+    @property
+    def paths(self) -> list[Path]:
+        """Where every picture lies, (N,)."""
+        return [self.root / name for name in self.names.tolist()]
+
+    def picture(self, row: int):
+        """One picture as a PIL image, decoded now: upright, cropped to its box, grey (L) or in colour (RGB).
+
+        Raises CorruptImage if the file is missing, truncated or no image.
+        """
+        box = None if self.boxes is None or not self.boxes[row].any() else self.boxes[row].tolist()
+        return _decode(self.path(row), box)
+
+    def take(self, rows) -> "ImageFiles":
+        """The given rows, in the given order."""
+        arrays = (self.names, self.labels, self.ids, self.boxes, self.cameras, self.sequences)
+        return ImageFiles(self.root, *(None if array is None else array[rows] for array in arrays))
+
+
+def _decode(path: Path, box: list[int] | None):
+    from PIL import Image
+
+    try:
+        with Image.open(path) as file:
+            file.load()
+            picture = _grey_or_colour(_upright(file))
+    except FileNotFoundError:
+        raise CorruptImage(path, "there is no such file") from None
+    except Exception as error:  # decoders of damaged files raise anything from SyntaxError to struct.error
+        raise CorruptImage(path, _reason(path, error)) from error
+    return picture if box is None else _cropped(picture, box, path)
+
+
+def _upright(picture):
+    """A copy, turned as its EXIF data say; where those are damaged, the picture may still be good."""
+    from PIL import ImageOps
+
+    try:
+        return ImageOps.exif_transpose(picture)
+    except Exception:  # whatever a damaged header leads to
+        return picture.copy()
+
+
+def _grey_or_colour(picture):
+    """Every mode Pillow knows as L or RGB; what is transparent lies on white."""
+    from PIL import Image
+
+    if picture.mode in ("L", "RGB"):
+        return picture
+    if picture.mode.startswith("I"):  # 16 bits a pixel, which convert() would cut off at 255
+        values = np.asarray(picture, np.float64)
+        return Image.fromarray((values / max(values.max(), 65535) * 255).clip(0, 255).astype(np.uint8))
+    if picture.has_transparency_data:
+        colours = picture.convert("RGBA")
+        white = Image.new("RGBA", colours.size, "white")
+        return Image.alpha_composite(white, colours).convert("RGB")
+    return picture.convert("L" if picture.mode == "1" else "RGB")
+
+
+def _cropped(picture, box: list[int], path: Path):
+    left, top, right, bottom = box
+    width, height = picture.size
+    if left >= width or top >= height:
+        raise CorruptImage(path, f"its box {tuple(box)} lies outside its {width} x {height} pixels")
+    return picture.crop((left, top, min(right, width), min(bottom, height)))
+
+
+def _reason(path: Path, error: Exception) -> str:
+    from PIL import UnidentifiedImageError
+
+    if path.is_dir():
+        return "it is a folder"
+    if path.exists() and not path.stat().st_size:
+        return "it is empty"
+    if isinstance(error, UnidentifiedImageError):
+        return "it is no image, or of no known format"
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _column(name: str, values, count: int) -> np.ndarray:
+    column = np.asarray(values)
+    if column.shape != (count,):
+        raise InputError(f"{name} have shape {column.shape} for {count} images; wanted one per image")
+    if column.dtype.kind not in "iuU" and count:
+        raise InputError(f"the {name} are of type {column.dtype}; wanted integers or text")
+    return column
+
+
+def _check_unique(ids: np.ndarray) -> None:
+    if len(set(ids.tolist())) < len(ids):
+        values, counts = np.unique(ids, return_counts=True)
+        raise InputError(f"image {values[counts > 1][0]} appears twice or more; wanted every image once: remove others")
+
+
+def _checked_boxes(boxes, ids: np.ndarray) -> np.ndarray:
+    boxes = np.asarray(boxes)
+    if boxes.shape != (len(ids), 4) or boxes.dtype.kind not in "iu":
+        raise InputError(
+            f"boxes are {boxes.dtype} of shape {boxes.shape}; wanted integers (N, 4) as left, top, right, bottom"
+        )
+    left, top, right, bottom = boxes.T
+    bad = np.flatnonzero(boxes.any(axis=1) & ((boxes.min(axis=1, initial=0) < 0) | (left >= right) | (top >= bottom)))
+    if bad.size:
+        raise InputError(
+            f"the box of {ids[bad[0]]} is {boxes[bad[0]].tolist()}; wanted 0 ≤ left < right and "
+            "0 ≤ top < bottom, in pixels"
+        )
+    return boxes

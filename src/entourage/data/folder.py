@@ -1,0 +1,113 @@
+"""Any folder of images, one folder a class.
+
+    FOLDER/robin/1.jpg                  half of the classes, in sorted order, train and the others test
+    FOLDER/train/robin/1.jpg            or the folder says so itself: train/ and test/,
+    FOLDER/test/wren/2.jpg              or train/, query/ and gallery/
+
+A picture may lie anywhere below the folder of its class. Its label is the name of that folder.
+"""
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from entourage.data.files import ImageFiles
+from entourage.data.layout import IMAGE_SUFFIXES, check_split, data_root, is_image_name, warn_of_shared_classes
+from entourage.errors import EntourageWarning, FileError, InputError
+
+__all__ = ["load", "splits", "warn_of_single_images"]
+
+TITLE = "a folder of images, one folder a class"
+EXPECTED = {}
+ARCHIVES = ()
+
+_OWN_SPLITS = (("train", "query", "gallery"), ("train", "test"))
+
+
+def load(split: str, root=None, *, train_share: float | None = None) -> ImageFiles:
+    """A split, sorted by class and file. `train_share` of the classes train; default: half."""
+    folder = data_root(root, "a folder of images")
+    own = _own_splits(folder)
+    check_split(split, splits(folder), str(folder))
+    if own:
+        if train_share is not None:
+            raise InputError(f"train_share is {train_share} but {folder} has a folder for each split; leave it out")
+        files = {each: _files_by_class(folder / each) for each in own}
+        tested = {label for each in own if each != "train" for label in files[each]}
+        warn_of_shared_classes(folder, list(files["train"]), list(tested))
+        return _as_images(folder, f"{split}/", files[split], split)
+    files = _files_by_class(folder)
+    trained, tested = _divided(folder, sorted(files), 0.5 if train_share is None else train_share)
+    chosen = trained if split == "train" else tested
+    return _as_images(folder, "", {label: files[label] for label in chosen}, split)
+
+
+def splits(root=None, **options) -> tuple[str, ...]:
+    return _own_splits(data_root(root, "a folder of images")) or ("train", "test")
+
+
+def warn_of_single_images(where, labels: np.ndarray, split: str) -> None:
+    classes, counts = np.unique(labels, return_counts=True)
+    single = classes[counts == 1]
+    if len(single):
+        warnings.warn(
+            f"{where} has {len(single):,} of {len(classes):,} classes with one image only in {split}, the first is "
+            f"{single[0].item()!r}; nothing of its class can be found: add images or leave such classes out",
+            EntourageWarning,
+            stacklevel=4,
+        )
+
+
+def _own_splits(folder: Path) -> tuple[str, ...]:
+    for names in _OWN_SPLITS:
+        if all((folder / name).is_dir() for name in names):
+            return names
+    return ()
+
+
+def _files_by_class(folder: Path) -> dict[str, list[str]]:
+    """Every class with its files, relative to the folder; classes without images are left out, with a warning."""
+    classes = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
+    files = {label: _images_below(folder, label) for label in classes}
+    empty = [label for label, found in files.items() if not found]
+    if len(empty) == len(files):
+        raise FileError(
+            f"{folder} has no folders with images in them; wanted one folder a class, with files such as "
+            f"{', '.join(IMAGE_SUFFIXES[:3])}: check the path"
+        )
+    if empty:
+        warnings.warn(
+            f"{folder / empty[0]} holds no image ({len(empty)} such folder{'s' if len(empty) > 1 else ''}); "
+            "wanted one folder a class: it is left out",
+            EntourageWarning,
+            stacklevel=4,
+        )
+    return {label: found for label, found in files.items() if found}
+
+
+def _images_below(folder: Path, label: str) -> list[str]:
+    found = []
+    for place, _, names in os.walk(folder / label):
+        inside = Path(place).relative_to(folder).as_posix()
+        found += [f"{inside}/{name}" for name in names if is_image_name(name)]
+    return sorted(found)
+
+
+def _divided(folder: Path, classes: list[str], share: float) -> tuple[list[str], list[str]]:
+    if not 0 < share < 1:
+        raise InputError(f"train_share is {share}; wanted more than 0 and less than 1, as a part of the classes")
+    if len(classes) < 2:
+        raise FileError(
+            f"{folder} has 1 class, {classes[0]!r}; wanted two or more folders, to train on some, test on others"
+        )
+    count = min(max(int(len(classes) * share + 1e-9), 1), len(classes) - 1)  # 0.29 * 100 is a little less than 29
+    return classes[:count], classes[count:]
+
+
+def _as_images(folder: Path, prefix: str, files: dict[str, list[str]], split: str) -> ImageFiles:
+    names = [prefix + name for found in files.values() for name in found]
+    labels = np.repeat(list(files), [len(found) for found in files.values()])
+    warn_of_single_images(folder, labels, split)
+    return ImageFiles(folder, np.array(names), labels)

@@ -1,0 +1,54 @@
+"""Archives unpacked safely: nothing leaves the folder, and the folder appears whole or not at all."""
+
+import os
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path, PurePosixPath
+
+from entourage.errors import FileError
+
+__all__ = ["unpack"]
+
+
+def unpack(archive: Path, name: str, folder: str, place: Path, progress=None) -> None:
+    """Unpack a .tgz or .zip beside `place`, and put what it holds in `folder` there; the rest is dropped.
+
+    `name` is what the archive is called, whatever the file is called for now.
+    """
+    aside = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
+    try:
+        (_unzip if name.endswith(".zip") else _untar)(archive, name, aside, progress)
+        if not (aside / folder).is_dir():
+            raise FileError(f"{name} holds no folder {folder}; wanted the dataset: it has changed at its source")
+        os.replace(aside / folder, place)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+        raise FileError(f"{name} cannot be unpacked ({error}); fetch it again") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _untar(archive: Path, name: str, aside: Path, progress) -> None:
+    if not hasattr(tarfile, "data_filter"):  # the first releases of 3.10 and 3.11
+        raise FileError(f"this Python cannot unpack {name} safely; wanted 3.10.12, 3.11.4 or newer: update it")
+    size = archive.stat().st_size
+    with archive.open("rb") as raw, tarfile.open(fileobj=raw) as tar:
+        for member in tar:
+            tar.extract(member, aside, filter="data")  # refuses paths and links that lead outside, and devices
+            if progress:
+                progress(f"unpacking {name}, MB", raw.tell() // 1_000_000, max(size // 1_000_000, 1))
+
+
+def _unzip(archive: Path, name: str, aside: Path, progress) -> None:
+    with zipfile.ZipFile(archive) as zipped:
+        members = zipped.infolist()
+        for done, member in enumerate(members, start=1):
+            path = PurePosixPath(member.filename.replace("\\", "/"))
+            if path.is_absolute() or ".." in path.parts:
+                raise FileError(
+                    f"{name} holds {member.filename}, which leads outside its folder; it is not to be trusted"
+                )
+            zipped.extract(member, aside)
+            if progress:
+                progress(f"unpacking {name}, files", done, len(members))

@@ -1,0 +1,90 @@
+"""Encoders by name, and as folders: config.json says how to build one, model.safetensors holds its weights."""
+
+import json
+from pathlib import Path
+
+from torch import nn
+
+from entourage.encoders.huggingface import HuggingFaceEncoder
+from entourage.encoders.small import SmallResNet
+from entourage.errors import InputError
+from entourage.preprocessing import Preprocessing
+from entourage.store import read_model, usable_model, write_model
+
+__all__ = ["build_encoder", "is_saved_encoder", "load_encoder", "save_encoder"]
+
+_SYSTEM = "encoder"
+_SMALL = {"small": {"in_channels": 1, "size": 32}, "small-rgb": {"in_channels": 3, "size": 64}}
+
+
+def build_encoder(name: str, **options) -> nn.Module:
+    """An encoder by name; the options are those of its class.
+
+    "small" and "small-rgb" are the small residual net, with new weights (its `size` is that of the pictures, 32 and 64
+    if not given, or None to keep theirs); a folder written by save_encoder is loaded; any other name is a Hugging Face
+    model, by folder or hub name.
+
+    >>> build_encoder("small", dim=16).dim
+    16
+    """
+    if name in _SMALL:
+        options = _SMALL[name] | options
+        size = options.pop("size")
+        options.setdefault("preprocessing", Preprocessing.small(size, options["in_channels"]))
+        return _with_options(name, SmallResNet, options)
+    if is_saved_encoder(name):
+        if options:
+            raise InputError(f"{name} is an encoder with settings of its own; leave out {', '.join(sorted(options))}")
+        return load_encoder(name)
+    return _with_options(name, lambda **known: HuggingFaceEncoder.from_name(name, **known), options)
+
+
+def is_saved_encoder(folder) -> bool:
+    """Whether save_encoder wrote that folder."""
+    try:
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("system") == _SYSTEM and "entourage" in config
+
+
+def save_encoder(folder, encoder: nn.Module, *, overwrite: bool = False) -> None:
+    """Write an encoder into a new folder that is enough to load it again, offline."""
+    if isinstance(encoder, SmallResNet):
+        config = {"kind": "small"}
+    elif isinstance(encoder, HuggingFaceEncoder):
+        config = {"kind": "huggingface", "model": json.loads(encoder.backbone.config.to_json_string(use_diff=False))}
+    else:
+        raise InputError(
+            f"the encoder is a {type(encoder).__name__}; only SmallResNet and HuggingFaceEncoder are saved"
+        )
+    config |= {"options": encoder.options, "preprocessing": encoder.preprocessing.to_dict()}
+    weights = {name: value.detach().cpu().contiguous() for name, value in encoder.state_dict().items()}
+    write_model(folder, _SYSTEM, config, weights, overwrite=overwrite)
+
+
+def load_encoder(folder) -> nn.Module:
+    """The encoder that save_encoder wrote, ready to embed."""
+    config, weights = read_model(folder, _SYSTEM)
+    with usable_model(folder):
+        options = config["options"] | {"preprocessing": Preprocessing.from_dict(config["preprocessing"])}
+        if config["kind"] == "small":
+            encoder = SmallResNet(**options)
+        elif config["kind"] == "huggingface":
+            encoder = HuggingFaceEncoder.from_config(config["model"], **options)
+        else:
+            raise ValueError(f"its kind is {config['kind']!r}; wanted small or huggingface")
+        encoder.load_state_dict(weights)
+    return encoder.eval()
+
+
+def _with_options(name: str, build, options: dict) -> nn.Module:
+    try:
+        return build(**options)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        unknown = str(error).rsplit(" ", 1)[-1]
+        raise InputError(
+            f"the encoder {name} has no option {unknown}; see docs/encoders.md for those it has"
+        ) from error

@@ -1,0 +1,208 @@
+"""From a picture to the tensor an encoder takes, with Pillow and torch alone.
+
+With a random generator the picture is augmented, as in training; without one it is treated the same way every time.
+C channels (1 grey, 3 colours), H x W pixels.
+"""
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from entourage.errors import InputError
+
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Preprocessing", "as_pictures"]
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+_FILTERS = {
+    "nearest": Image.Resampling.NEAREST,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+_MODES = {1: "L", 3: "RGB"}
+_RATIOS = (3 / 4, 4 / 3)  # width : height of a random crop
+_ATTEMPTS = 10  # at a random crop that fits into the picture
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How pictures are brought to an encoder; the defaults are those of the metric-learning papers.
+
+    >>> p = Preprocessing()
+    >>> p(Image.new("L", (300, 400))).shape  # a grey picture, 300 wide
+    torch.Size([3, 224, 224])
+    >>> Preprocessing.small()(Image.new("L", (32, 32), 255)).unique().tolist()
+    [1.0]
+    """
+
+    channels: int = 3
+    """1 for grey, 3 for colours; other pictures are converted."""
+    resize: int | tuple[int, int] | None = 256
+    """The shorter side's new length, or (height, width) whatever the shape was; None keeps the picture's size."""
+    crop: int | tuple[int, int] | None = 224
+    """The side, or (height, width), of the part given to the encoder; None takes all of it."""
+    mean: tuple[float, ...] | None = IMAGENET_MEAN
+    """Taken from each channel of values in [0, 1]; None leaves them there."""
+    std: tuple[float, ...] | None = IMAGENET_STD
+    """What each channel is then divided by."""
+    resample: str = "bilinear"
+    """How pixels are interpolated: nearest, bilinear, bicubic or lanczos."""
+    random_crop: bool = True
+    """Augmentation: a part of random size, shape and place instead of the centre."""
+    min_area: float = 0.08
+    """The least share of the picture a random crop covers."""
+    flip: bool = True
+    """Augmentation: every other picture mirrored, left to right."""
+
+    def __post_init__(self):
+        if self.channels not in _MODES:
+            raise InputError(f"channels is {self.channels!r}; wanted 1 (grey) or 3 (colours)")
+        if self.resample not in _FILTERS:
+            raise InputError(f"resample is {self.resample!r}; use one of: {', '.join(_FILTERS)}")
+        if not 0 < self.min_area <= 1:
+            raise InputError(f"min_area is {self.min_area!r}; wanted a share above 0 and at most 1")
+        for name in ("resize", "crop"):
+            object.__setattr__(self, name, _side_or_sides(name, getattr(self, name)))
+        for name in ("mean", "std"):
+            object.__setattr__(self, name, _per_channel(name, getattr(self, name), self.channels))
+        if (self.mean is None) != (self.std is None):
+            raise InputError(f"mean is {self.mean} and std is {self.std}; give both or neither")
+
+    @classmethod
+    def small(cls, size: int | tuple[int, int] | None = None, channels: int = 1) -> "Preprocessing":
+        """For small pictures: values in [0, 1], brought to `size` if one is given, and nothing else."""
+        size = (size, size) if isinstance(size, int) else size
+        return cls(channels, size, None, None, None, random_crop=False, flip=False)
+
+    @classmethod
+    def from_dict(cls, values: dict) -> "Preprocessing":
+        """The inverse of to_dict."""
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise InputError(f"preprocessing has the field {unknown[0]!r}; known are: {', '.join(sorted(known))}")
+        return cls(**values)
+
+    def to_dict(self) -> dict:
+        """As JSON can hold it."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    def at_size(self, size: int) -> "Preprocessing":
+        """The same at another final size; the margin around the crop keeps its proportion.
+
+        >>> Preprocessing().at_size(112).resize
+        128
+        """
+        if self.crop is None or self.resize is None:
+            return replace(self, resize=(size, size), crop=None)
+        if isinstance(self.resize, tuple):
+            return replace(self, resize=(size, size), crop=size)
+        return replace(self, resize=round(self.resize * size / min(_pair(self.crop))), crop=size)
+
+    def keeps(self, height: int, width: int) -> bool:
+        """Whether a grey picture of that size reaches the encoder as it is, its values scaled to [0, 1]."""
+        untouched = self.channels == 1 and self.mean is None and self.crop is None
+        return untouched and self.resize in (None, (height, width))
+
+    def __call__(self, picture: Image.Image, rng: np.random.Generator | None = None) -> Tensor:
+        """(C, H, W) float32; augmented with an rng, which alone decides how."""
+        picture = _as_mode(picture, _MODES[self.channels])
+        if rng is not None and self.random_crop:
+            picture = self._random_part(picture, rng)
+        else:
+            picture = self._centre(self._resized(picture))
+        if rng is not None and self.flip and rng.random() < 0.5:
+            picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        return self._scaled(picture)
+
+    def _resized(self, picture: Image.Image) -> Image.Image:
+        if self.resize is None:
+            return picture
+        width, height = picture.size
+        if isinstance(self.resize, tuple):
+            new_height, new_width = self.resize
+        else:
+            shorter = min(width, height)
+            new_height, new_width = (max(1, int(self.resize * side / shorter)) for side in (height, width))
+        if (new_width, new_height) == picture.size:
+            return picture
+        return picture.resize((new_width, new_height), _FILTERS[self.resample])
+
+    def _centre(self, picture: Image.Image) -> Image.Image:
+        if self.crop is None:
+            return picture
+        height, width = _pair(self.crop)
+        left, top = (picture.width - width) // 2, (picture.height - height) // 2
+        return picture.crop((left, top, left + width, top + height))  # what lies outside is black
+
+    def _random_part(self, picture: Image.Image, rng: np.random.Generator) -> Image.Image:
+        """A random part at its final size.
+
+        It is cut from the full picture: shares of the area are the same before and after a resize, and pixels are
+        interpolated once instead of twice.
+        """
+        final = self.crop or self.resize
+        height, width = (picture.height, picture.width) if final is None else _pair(final)
+        box = _random_box(picture.width, picture.height, self.min_area, rng)
+        return picture.resize((width, height), _FILTERS[self.resample], box=box)
+
+    def _scaled(self, picture: Image.Image) -> Tensor:
+        pixels = as_pictures(np.atleast_3d(np.asarray(picture)).transpose(2, 0, 1))  # (C, H, W)
+        if self.mean is None:
+            return pixels.contiguous()
+        mean, std = (torch.tensor(values)[:, None, None] for values in (self.mean, self.std))
+        return ((pixels - mean) / std).contiguous()
+
+
+def as_pictures(pixels: np.ndarray) -> Tensor:
+    """uint8 pixels of any shape as a tensor of values in [0, 1]."""
+    return torch.from_numpy(pixels.astype(np.float32) / 255)
+
+
+def _random_box(width: int, height: int, min_area: float, rng: np.random.Generator) -> tuple[int, int, int, int]:
+    """(left, top, right, bottom) of a random part: area uniform, log of the aspect ratio uniform."""
+    for _ in range(_ATTEMPTS):
+        area = width * height * rng.uniform(min_area, 1)
+        ratio = math.exp(rng.uniform(*map(math.log, _RATIOS)))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            left, top = int(rng.integers(width - w + 1)), int(rng.integers(height - h + 1))
+            return left, top, left + w, top + h
+    # A very long picture: the largest centred part of an allowed shape.
+    w, h = min(width, max(1, round(height * _RATIOS[1]))), min(height, max(1, round(width / _RATIOS[0])))
+    left, top = (width - w) // 2, (height - h) // 2
+    return left, top, left + w, top + h
+
+
+def _as_mode(picture: Image.Image, mode: str) -> Image.Image:
+    if picture.mode.startswith("I"):  # 16 bits a pixel, which Pillow would clip at 255
+        picture = Image.fromarray((np.asarray(picture).clip(0, 65535) // 257).astype(np.uint8))
+    return picture if picture.mode == mode else picture.convert(mode)
+
+
+def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else size
+
+
+def _side_or_sides(name: str, value) -> int | tuple[int, int] | None:
+    if value is None:
+        return None
+    sides = list(value) if isinstance(value, list | tuple) else [value]
+    if len(sides) > 2 or any(isinstance(side, bool) or not isinstance(side, int) or side < 1 for side in sides):
+        raise InputError(f"{name} is {value!r}; wanted a number of pixels, (height, width) or None")
+    return tuple(sides) if len(sides) == 2 else sides[0]
+
+
+def _per_channel(name: str, values, channels: int) -> tuple[float, ...] | None:
+    if values is None:
+        return None
+    numbers = tuple(float(value) for value in values)
+    if len(numbers) != channels or (name == "std" and min(numbers) <= 0):
+        raise InputError(f"{name} is {numbers}; wanted {channels} number{'s' * (channels > 1)}, std above 0")
+    return numbers

@@ -1,0 +1,288 @@
+"""A run: an encoder trained on a dataset and scored on classes it has not seen, kept as a folder.
+
+    RUN/config.json     system, data, every setting, seed, versions
+    RUN/log.jsonl       a line per epoch
+    RUN/encoder/        the encoder of the epoch that was kept
+    RUN/metrics.json    its scores on the unseen classes, in the form of `entourage evaluate --json`
+    RUN/tensorboard/    if asked for
+
+While it goes on it is RUN.partial, with the checkpoint of its last epoch; RUN appears when all is done. Which epoch is
+kept is chosen on training classes: test labels are used for the final scores alone.
+"""
+
+import json
+import os
+import platform
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+from entourage import __version__, data
+from entourage.doubts import heard_warnings
+from entourage.errors import EntourageWarning, FileError, InputError
+from entourage.evaluation import Scores, evaluate_embeddings
+from entourage.settings import TrainSettings, to_dict
+from entourage.store import check_free, new_folder
+from entourage.values import Embeddings, shared_codes
+
+__all__ = ["SYSTEMS", "System", "TrainedRun", "encoder_of", "left_out", "partial_of", "system_named", "train_run"]
+
+ENCODER, METRICS, CONFIG, LOG, BOARD = "encoder", "metrics.json", "config.json", "log.jsonl", "tensorboard"
+_UNTRAINED = ("small", "small-rgb")  # encoders by name that have no weights of their own
+
+
+@dataclass(frozen=True)
+class System:
+    """A way to train encoders: its settings, and where its function is.
+
+    The function takes (images, settings, *, run_folder, resume, strict, corrupt, progress), keeps its checkpoint and
+    its log in the run folder, and returns (encoder, history).
+    """
+
+    settings: type
+    function: str
+
+    @property
+    def train(self) -> Callable:
+        """Imported when it is needed: torch takes seconds."""
+        module, name = self.function.split(":")
+        return getattr(import_module(module), name)
+
+
+SYSTEMS = {"baseline": System(TrainSettings, "entourage.systems.baseline:train_baseline")}
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedRun:
+    """Where a run was written, and how well its encoder does on unseen classes."""
+
+    folder: Path
+    scores: Scores
+    protocol: dict
+    warnings: list[str]
+    corrupt: list[str]
+    """Paths of pictures that could not be decoded and were left out."""
+    history: object
+
+    def document(self) -> dict:
+        """What metrics.json holds."""
+        return {"protocol": self.protocol, "metrics": self.scores.metrics, "warnings": self.warnings}
+
+
+def train_run(
+    source,
+    out,
+    *,
+    system: str = "baseline",
+    settings=None,
+    root=None,
+    data_options: dict | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    strict: bool = False,
+    nmi: bool = True,
+    progress=None,
+) -> TrainedRun | None:
+    """Train on a dataset, folder or .csv as data.load takes it, and write the run folder, whole or not at all.
+
+    An interrupted run stays as `partial_of(out)` once it has finished an epoch, and `resume` ends it as it would have
+    ended; one that fails by its input leaves nothing. Under `torchrun` the first process writes, the others get None.
+    """
+    chosen = system_named(system)
+    settings = chosen.settings() if settings is None else settings
+    out, main = Path(out), int(os.environ.get("RANK", 0)) == 0  # torchrun numbers its processes
+    if main:
+        _check_places(out, resume=resume, overwrite=overwrite)
+    with heard_warnings() as doubts:
+        training, tests = _load(source, root, data_options or {})
+    for doubt in doubts if main else ():
+        warnings.warn(doubt, EntourageWarning, stacklevel=2)
+    described = {"source": str(source), "root": root and str(root), "options": data_options or {}}
+    config = _config(system, described, settings)
+    corrupt: list[str] = []
+    options = {"resume": resume, "strict": strict, "corrupt": corrupt, "progress": progress}
+    with _begun(partial_of(out), config, resume=resume) if main else nullcontext():
+        encoder, history = chosen.train(training, settings, run_folder=partial_of(out), **options)
+    if not main:
+        return None
+    seed = getattr(settings, "seed", 0)
+    scores = _scores(encoder, tests, strict, corrupt, nmi, seed, progress)
+    doubts += [*scores.warnings, *left_out(corrupt, len(training) + sum(map(len, tests.values())))]
+    protocol = _protocol(source, system, settings, training, tests, history) | scores.protocol
+    run = TrainedRun(out, scores, protocol, doubts, corrupt, history)
+    _write(run, encoder, config)
+    return run
+
+
+def system_named(name: str) -> System:
+    if name not in SYSTEMS:
+        raise InputError(f"the system is {name!r}; wanted one of {', '.join(SYSTEMS)}")
+    return SYSTEMS[name]
+
+
+def partial_of(out) -> Path:
+    """Where a run is kept until it is done."""
+    out = Path(out)
+    return out.with_name(out.name + ".partial")
+
+
+def left_out(corrupt: list[str], count: int) -> list[str]:
+    """A warning of pictures that could not be decoded, if there are any; also given as an EntourageWarning."""
+    if not corrupt:
+        return []
+    text = f"{len(corrupt)} of {count} pictures cannot be decoded and are left out; the first is {corrupt[0]}"
+    warnings.warn(text, EntourageWarning, stacklevel=2)
+    return [text]
+
+
+def encoder_of(model):
+    """The encoder of a run folder, of a folder of save_encoder, or of a Hugging Face model by folder or name."""
+    from entourage.encoders import build_encoder, load_encoder
+    from entourage.encoders.saving import is_saved_encoder
+
+    folder = Path(model)
+    if is_saved_encoder(folder / ENCODER):
+        return load_encoder(folder / ENCODER)
+    if folder.name.endswith(".partial") or partial_of(folder).is_dir():
+        raise FileError(f"{model} is a run that has not ended; finish it with `entourage train ... --resume`")
+    if str(model) in _UNTRAINED:
+        raise InputError(f"the model is {model!r}, which has learned nothing yet; wanted a run: train one with it")
+    return build_encoder(str(model)).eval()
+
+
+# ---- before training ---------------------------------------------------------------------------------------------
+
+
+def _check_places(out: Path, *, resume: bool, overwrite: bool) -> None:
+    if out.is_file() or not out.name:
+        raise FileError(f"the run is to be written to {out}; wanted the name of a folder: choose another")
+    check_free(out, overwrite=overwrite)
+    partial = partial_of(out)
+    if partial.exists():
+        check_free(partial, overwrite=True)  # never what someone else wrote
+        if not (resume or overwrite):
+            raise FileError(
+                f"{partial} keeps an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
+            )
+    elif resume:
+        raise FileError(f"there is no {partial} to resume; run without --resume to start")
+
+
+def _load(source, root, options: dict) -> tuple:
+    """The training set, and the sets it will be tested on by name: test, or query and gallery."""
+    names = data.splits(source, root, **options)
+    training = data.load(source, "train", root, **options)
+    tests = {name: data.load(source, name, root, **options) for name in names if name != "train"}
+    queries, gallery = tests[names[1]], tests[names[-1]]
+    found, where = shared_codes(queries.labels, gallery.labels)
+    counts = np.bincount(where, minlength=found.max() + 1)[found]
+    if not (counts > (queries is gallery)).any():
+        raise InputError(
+            f"no picture of {source} to test with has another of its class to find, so that every score would be 0; "
+            "wanted test classes of two pictures or more"
+        )
+    return training, tests
+
+
+def _config(system: str, described: dict, settings) -> dict:
+    import torch
+
+    versions = {"entourage": __version__, "python": platform.python_version(), "torch": torch.__version__}
+    seed = getattr(settings, "seed", 0)
+    config = {"entourage": __version__, "system": system, "data": described, "settings": to_dict(settings)}
+    return config | {"seed": seed, "versions": versions}
+
+
+@contextmanager
+def _begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
+    """The folder to train in. A failure that nothing can be resumed from leaves things as they were before."""
+    replaced = partial.with_name(f".{partial.name}.replaced")
+    if partial.exists() and not resume:
+        shutil.rmtree(replaced, ignore_errors=True)  # left by a crash
+        partial.rename(replaced)
+    partial.mkdir(exist_ok=True)
+    _write_json(partial / CONFIG, config)
+    try:
+        yield
+    except BaseException as error:
+        # The same input would fail again; a corrupt picture may be replaced, a full disk emptied, and the run resumed.
+        hopeless = isinstance(error, InputError)
+        if not resume and (hopeless or not _has_learned(partial)):
+            shutil.rmtree(partial, ignore_errors=True)
+            if replaced.exists():
+                replaced.rename(partial)
+        raise
+    finally:
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _has_learned(partial: Path) -> bool:
+    """Whether an epoch of training is finished; epoch 0 is the state before it."""
+    from entourage.training.log import read_log
+
+    return any(entry["epoch"] > 0 for entry in read_log(partial / LOG))
+
+
+# ---- after training ----------------------------------------------------------------------------------------------
+
+
+def _scores(encoder, tests: dict, strict: bool, corrupt: list, nmi: bool, seed: int, progress) -> Scores:
+    embedded = [_embedded(encoder, images, strict, corrupt, progress) for images in tests.values()]
+    gallery = embedded[1] if len(embedded) > 1 else None
+    return evaluate_embeddings(embedded[0], gallery, nmi=nmi, seed=seed, progress=progress)
+
+
+def _embedded(encoder, images, strict: bool, corrupt: list, progress) -> Embeddings:
+    from entourage.embedding import embed_shards
+
+    options = {"strict": strict, "corrupt": corrupt, "progress": progress}
+    rows, vectors = next(embed_shards(encoder, images, shard_size=len(images), **options))
+    if not len(rows):
+        raise InputError(f"none of the {len(images)} pictures to test with can be decoded; check the files")
+    return Embeddings.from_vectors(vectors, images.ids[rows], images.labels[rows])
+
+
+def _protocol(source, system: str, settings, training, tests: dict, history) -> dict:
+    best = history.best_score
+    chosen = "the last" if best is None else f"best MAP@R of held-out training classes, {best:.4f}"
+    protocol = {
+        "data": f"{source}, {' in '.join(tests)}: {_unseen(training, tests)}",
+        "trained_on": f"{len(training)} pictures of {len(np.unique(training.labels))} classes",
+        "system": system,
+        **{name: getattr(settings, name) for name in ("encoder", "loss", "seed") if hasattr(settings, name)},
+        "epoch_kept": f"{history.best_epoch} of {history.epoch}: {chosen}",
+    }
+    for name, kept in (("camera", "cameras"), ("sequence", "sequences")):
+        if any(getattr(images, kept, None) is not None for images in tests.values()):
+            protocol[f"same_{name}"] = f"counted as found; the usual protocol leaves out the query's own {name}"
+    return protocol
+
+
+def _unseen(training, tests: dict) -> str:
+    tested = np.unique(np.concatenate([np.unique(images.labels) for images in tests.values()]))
+    seen = int(np.isin(tested, training.labels).sum())
+    return f"{seen} of {len(tested)} classes were trained on too" if seen else "classes unseen in training"
+
+
+def _write(run: TrainedRun, encoder, config: dict) -> None:
+    from entourage.encoders import save_encoder
+
+    partial = partial_of(run.folder)
+    with new_folder(run.folder) as filling:
+        _write_json(filling / CONFIG, config)
+        _write_json(filling / METRICS, run.document())
+        shutil.copyfile(partial / LOG, filling / LOG)
+        if (partial / BOARD).is_dir():
+            shutil.copytree(partial / BOARD, filling / BOARD)
+        save_encoder(filling / ENCODER, encoder)
+    shutil.rmtree(partial, ignore_errors=True)
+
+
+def _write_json(file: Path, content: dict) -> None:
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,74 @@
+"""Progress of a training: which epoch, the best score, how fast it goes and how long it will take."""
+
+import time
+from collections.abc import Callable
+
+from entourage.progress import Progress
+
+__all__ = ["Pace"]
+
+_REFRESH = 10.0  # seconds between two looks at the clock, so that a log of titles stays short
+
+
+class Pace:
+    """Counts batches and items, and reports them as "title (epoch 3/20, best 0.412, 310 images/s, 4 min left)"."""
+
+    def __init__(
+        self, title: str, unit: str, epochs: int, progress: Progress | None, clock: Callable[[], float] = time.monotonic
+    ):
+        self.title, self.unit, self.epochs, self.progress, self.clock = title, unit, epochs, progress, clock
+        self.speed = ""
+
+    def start(self, epoch: int, n_batches: int, best_score: float | None) -> None:
+        self.epoch, self.n_batches, self.best = epoch, n_batches, _best(best_score)
+        self.batches = self.items = 0
+        self.started = self.clock()
+        self._look(self.started)
+
+    def step(self, n_items: int) -> None:
+        self.batches += 1
+        self.items += n_items
+        if not self.progress:
+            return
+        now = self.clock()
+        if now - self.looked >= _REFRESH:
+            self._measure(now)
+        self.progress(self.where, (self.epoch - 1) * self.n_batches + self.batches, self.epochs * self.n_batches)
+
+    def finish(self, kept_epoch: int, best_score: float | None) -> None:
+        if self.progress:
+            self.progress(f"{self.title} (kept epoch {kept_epoch}{_best(best_score)})", 1, 1)
+
+    @property
+    def where(self) -> str:
+        return f"{self.title} (epoch {self.epoch}/{self.epochs}{self.best}{self.speed})"
+
+    @property
+    def seconds(self) -> float:
+        """Since the epoch's first batch was asked for."""
+        return self.clock() - self.started
+
+    def _look(self, now: float) -> None:
+        self.looked, self.batches_seen, self.items_seen = now, self.batches, self.items
+
+    def _measure(self, now: float) -> None:
+        seconds = now - self.looked
+        batches_left = self.n_batches - self.batches + (self.epochs - self.epoch) * self.n_batches
+        left = batches_left * seconds / (self.batches - self.batches_seen)
+        self.speed = f", {(self.items - self.items_seen) / seconds:,.0f} {self.unit}/s, {_duration(left)} left"
+        self._look(now)
+
+
+def _best(score: float | None) -> str:
+    return "" if score is None else f", best {score:.3f}"
+
+
+def _duration(seconds: float) -> str:
+    """The largest unit that gives two or more.
+
+    >>> [_duration(seconds) for seconds in (45, 150, 10000)]
+    ['45 s', '2 min', '2.8 h']
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

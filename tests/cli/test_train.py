@@ -1,0 +1,256 @@
+"""`entourage train` from outside: the run it leaves, what it says, what is refused, and what an interruption costs."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from entourage import __version__
+from entourage.encoders import load_encoder
+
+from .pictures import CLASSES, GLYPHS, PER_CLASS, SMALL, TRAIN, interrupted, write_birds, write_table
+from .shop import document, files, run
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+RUN = ["config.json", "encoder", "log.jsonl", "metrics.json"]
+
+
+@pytest.fixture(scope="module")
+def aviary(tmp_path_factory):
+    """Good pictures as a folder and as a table; an empty folder, and one of classes that cannot be tested."""
+    folder = tmp_path_factory.mktemp("aviary")
+    write_birds(folder / "birds")
+    write_table(folder / "birds")
+    write_birds(folder / "single", classes=8, per_class=1)
+    write_birds(folder / "one-class", classes=1)
+    (folder / "empty").mkdir()
+    (folder / "no-split.csv").write_text("label,path\na,birds/bird 00/0.png\n")
+    (folder / "unknown-key.toml").write_text("epoch = 3\n")
+    (folder / "good.toml").write_text('loss = "triplet"\nepochs = 9\n[loss_options]\nmargin = 0.3\nmining = "all"\n')
+    (folder / "there").mkdir()
+    (folder / "there" / "thesis.tex").write_text("years of work")
+    return folder
+
+
+@pytest.fixture
+def inside(aviary, monkeypatch):
+    monkeypatch.chdir(aviary)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("ENTOURAGE_DATA", raising=False)
+    return aviary
+
+
+def weights(folder) -> dict:
+    return load_encoder(folder).state_dict()
+
+
+def test_a_run_holds_configuration_log_encoder_and_scores_of_unseen_classes(tmp_path):
+    shown = document(run(f"train {GLYPHS} --out {tmp_path}/run {TRAIN} --loss margin --seed 3 --json"))
+    assert os.listdir(tmp_path) == ["run"] and sorted(os.listdir(tmp_path / "run")) == RUN
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["system"], config["seed"], config["settings"]["loss"]) == ("baseline", 3, "margin")
+    assert config["settings"]["weight_decay"] == 1e-4  # what nobody set is there too
+    assert config["data"] == {"source": "glyphs", "root": None, "options": {"per_class": 4, "max_classes": 8}}
+    assert config["versions"]["entourage"] == __version__ and config["versions"]["torch"] == torch.__version__
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [entry["epoch"] for entry in log] == [0, 1, 2]
+    assert load_encoder(tmp_path / "run" / "encoder").dim == 8
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics == {name: shown[name] for name in ("protocol", "metrics", "warnings")}
+    assert metrics["protocol"]["data"] == "glyphs, test: classes unseen in training"
+    assert (metrics["protocol"]["queries"], metrics["protocol"]["classes"]) == (32, 8)
+    assert 0 <= metrics["metrics"]["recall@1"] <= 1 and "nmi" in metrics["metrics"]
+
+
+def test_metrics_are_those_of_evaluate_on_the_embedded_test_classes(tmp_path):
+    shown = document(run(f"train {GLYPHS} --out {tmp_path}/run {TRAIN} --json"))
+    document(run(f"embed {GLYPHS} --model {tmp_path}/run --out {tmp_path}/v.npz --json"))
+    scores = document(run(f"evaluate {tmp_path}/v.npz --json"))
+    assert scores["metrics"] == shown["metrics"]
+    assert scores["protocol"].items() <= shown["protocol"].items()
+
+
+def test_a_folder_and_a_table_of_the_same_pictures_train_the_same_encoder(inside, tmp_path):
+    for name, source in {"folder": "birds", "table": "birds/birds.csv"}.items():
+        shown = document(run(f"train {source} --out {tmp_path}/{name} {TRAIN} --encoder small-rgb --no-nmi --json"))
+        assert shown["protocol"]["trained_on"] == f"{CLASSES * PER_CLASS // 2} pictures of {CLASSES // 2} classes"
+        assert "nmi" not in shown["metrics"]
+    left, right = (weights(tmp_path / name / "encoder") for name in ("folder", "table"))
+    assert all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_flags_win_over_the_file_which_wins_over_the_defaults(inside, tmp_path):
+    options = f"--config good.toml --set loss_options.margin=0.1 {TRAIN} --data-option train_share=0.75 --no-nmi"
+    document(run(f"train birds --out {tmp_path}/run {options} --json"))
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    settings = config["settings"]
+    assert (settings["loss"], settings["epochs"], settings["patience"]) == ("triplet", 2, 5)
+    assert settings["loss_options"] == {"margin": 0.1, "mining": "all"}
+    assert config["data"]["options"] == {"train_share": 0.75}
+
+
+def test_warnings_of_the_data_are_printed_once_and_kept(inside, tmp_path):
+    folder = write_birds(tmp_path / "birds", classes=8)
+    (folder / "bird 07" / "0.png").rename(folder / "lone.png")
+    (folder / "wren").mkdir()
+    (folder / "lone.png").rename(folder / "wren" / "0.png")
+    outcome = run(f"train {folder} --out {tmp_path}/run {TRAIN} --json")
+    (line,) = outcome.stderr.splitlines()
+    assert line.startswith("warning: ") and "one image only in test, the first is 'wren'" in line
+    kept = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert [f"warning: {text}" for text in kept["warnings"]] == [line]
+    assert kept["protocol"]["queries_without_match"] == 1
+
+
+def test_a_corrupt_picture_is_left_out_counted_and_named_or_refused(inside, tmp_path):
+    folder = write_birds(tmp_path / "birds")
+    bad = [folder / "bird 00" / "1.png", folder / "bird 11" / "2.png"]  # one trains, one is tested
+    for path in bad:
+        path.write_bytes(path.read_bytes()[:40])
+    command = f"train {folder} {TRAIN} --set validation_share=0 --no-nmi --json"
+    outcome = run(f"{command} --out {tmp_path}/run")
+    shown = json.loads(outcome.stdout)
+    assert sorted(shown["corrupt"]) == sorted(map(str, bad))
+    assert outcome.stderr == (
+        f"warning: 2 of {CLASSES * PER_CLASS} pictures cannot be decoded and are left out; the first is {bad[0]}\n"
+    )
+    assert shown["protocol"]["queries"] == CLASSES * PER_CLASS // 2 - 1
+    refused = run(f"{command} --strict --out {tmp_path}/strict")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"error: {bad[0]} cannot be decoded") and refused.stderr.count("\n") == 1
+    assert sorted(os.listdir(tmp_path)) == ["birds", "run"]
+
+
+BAD = {
+    "no such dataset": ("train bird --out out", "dataset is 'bird'; known are: cars"),
+    "wrong root": ("train cub --root nowhere --out out", "the folder nowhere does not exist; check the root"),
+    "no root": ("train cub --out out", "cub is read from disk but no folder is given; wanted root, --root or"),
+    "root without it": ("train cub --root birds --out out", "cub is not under birds: wanted birds/CUB_200_2011"),
+    "empty folder": ("train empty --out out", "empty has no folders with images in them; wanted one folder a class"),
+    "one class": ("train one-class --out out", "one-class has 1 class, 'bird 00'; wanted two or more folders"),
+    "missing column": ("train no-split.csv --out out", "no-split.csv has no column `split`; its columns are label"),
+    "no table": ("train nothing.csv --out out", "the table nothing.csv does not exist; check the path"),
+    "unknown option": ("train birds --data-option share=1 --out out", "the option share=1; it has train_share"),
+    "unknown key": ("train birds --config unknown-key.toml --out out", "sets 'epoch', which is no setting; wanted one"),
+    "unknown setting": ("train birds --set epoch=3 --out out", "there is 'epoch', which is no setting"),
+    "no setting": ("train birds --set epochs --out out", "a setting is given as 'epochs'; wanted name=value"),
+    "wrong type": ("train birds --set epochs=ten --out out", "epochs is 'ten'; wanted a whole number"),
+    "no config": ("train birds --config nothing.toml --out out", "nothing.toml cannot be read"),
+    "unknown system": ("train birds --system best --out out", "the system is 'best'; wanted one of baseline"),
+    "unknown loss": ("train birds --loss worst --out out", "'worst'; wanted one of"),
+    "unknown encoder": ("train birds --encoder no-such-net --out out", "the model 'no-such-net' was not found"),
+    "unknown device": ("train birds --device tpu --out out", "the device is 'tpu'"),
+    "hopeless rate": (f"train birds --out out {TRAIN} --learning-rate 1e30", "lower the learning rate"),
+    "folder in the way": ("train birds --out there", "there exists already; choose another name or allow overwriting"),
+    "never ours": ("train birds --out there --overwrite", "there is a folder that entourage did not write"),
+    "over a file": ("train birds --out good.toml --overwrite", "good.toml; wanted the name of a folder"),
+    "no such place": ("train birds --out new/out", "the folder new does not exist; create it"),
+    "nothing to resume": ("train birds --out out --resume", "there is no out.partial to resume; run without"),
+}
+
+
+@pytest.mark.parametrize(("command", "message"), BAD.values(), ids=BAD)
+def test_bad_input_gets_one_sentence_exit_code_2_and_leaves_nothing(inside, command, message):
+    before = files(inside)
+    outcome = run(f"{command} --json")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error: ") and outcome.stderr.count("\n") == 1
+    assert message in outcome.stderr
+    assert files(inside) == before and not os.path.exists("out.partial")
+
+
+def test_classes_of_one_image_cannot_be_learned_from(inside):
+    outcome = run("train single --out out")
+    *doubts, error = outcome.stderr.splitlines()
+    assert outcome.exit_code == 2 and all(line.startswith("warning: ") for line in doubts)
+    assert "every score would be 0; wanted test classes of two pictures or more" in error
+    assert not os.path.exists("out") and not os.path.exists("out.partial")
+
+
+def test_overwrite_replaces_a_run_and_a_failed_one_leaves_it_alone(inside, tmp_path):
+    assert run(f"train birds --out {tmp_path}/run {TRAIN} --no-nmi").exit_code == 0
+    before = files(tmp_path)
+    assert run(f"train birds --out {tmp_path}/run {TRAIN} --overwrite --learning-rate 1e30").exit_code == 2
+    assert files(tmp_path) == before
+    assert run(f"train birds --out {tmp_path}/run {TRAIN} --no-nmi --overwrite --dim 5").exit_code == 0
+    assert load_encoder(tmp_path / "run" / "encoder").dim == 5
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_ctrl_c_leaves_a_partial_run_and_resume_ends_as_if_nothing_had_happened(inside, tmp_path):
+    epochs, stopped = 25, tmp_path / "stopped"
+    command = f"train birds {SMALL} --loss proxy-anchor --epochs {epochs} --set validation_share=0 --no-nmi --json"
+    partial, log = tmp_path / "stopped.partial", tmp_path / "stopped.partial" / "log.jsonl"
+
+    def two_epochs():
+        return log.exists() and log.read_text().count("\n") > 2
+
+    code, said = interrupted([*command.split(), "--out", stopped], two_epochs)
+    assert code == 130, said
+    assert said == f"stopped; {partial} keeps the finished epochs: add --resume to go on\ninterrupted\n"
+    assert os.listdir(tmp_path) == ["stopped.partial"]
+
+    again = run(command, "--out", stopped)
+    assert again.exit_code == 2 and "keeps an interrupted run; resume it (--resume), or start again" in again.stderr
+    other = run(command, "--out", stopped, "--resume", "--seed", 1)
+    assert other.exit_code == 2 and "belongs to other data or settings" in other.stderr
+    unfinished = run(f"embed birds --model {stopped} --out {tmp_path}/v.npz")
+    assert unfinished.exit_code == 2 and "is a run that has not ended" in unfinished.stderr
+    assert sorted(os.listdir(partial)) == ["checkpoint.safetensors", "config.json", "log.jsonl"]
+
+    resumed = document(run(command, "--out", stopped, "--resume"))
+    whole = document(run(command, "--out", tmp_path / "whole"))
+    assert resumed["metrics"] == whole["metrics"] and resumed["curve"] == whole["curve"]
+    assert files(stopped / "encoder") == files(tmp_path / "whole" / "encoder")
+    assert sorted(os.listdir(tmp_path)) == ["stopped", "whole"]
+    assert len(whole["curve"]) == epochs + 1
+
+
+def test_two_processes_write_one_run_and_speak_once(inside, tmp_path):
+    command = f"-m entourage train birds {TRAIN} --set validation_share=0 --no-nmi --json --out {tmp_path}/run"
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    outcome = subprocess.run([*start, *command.split()], capture_output=True, text=True, env=environment, timeout=120)
+    assert outcome.returncode == 0, outcome.stderr
+    assert json.loads(outcome.stdout)["run"] == f"{tmp_path}/run"
+    assert os.listdir(tmp_path) == ["run"] and sorted(os.listdir(tmp_path / "run")) == RUN
+
+
+def test_stopped_before_the_first_epoch_ends_nothing_is_kept(inside, tmp_path, monkeypatch):
+    def stop(*where):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("entourage.training.pace.Pace.step", stop)
+    outcome = run(f"train birds --out {tmp_path}/run {TRAIN} --json")
+    assert (outcome.exit_code, outcome.stderr) == (130, "stopped; nothing was kept\ninterrupted\n")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_typing_error_does_not_cost_an_interrupted_run(inside, tmp_path):
+    (tmp_path / "run.partial").mkdir()
+    (tmp_path / "run.partial" / "config.json").write_text('{"entourage": "0"}')
+    (tmp_path / "run.partial" / "checkpoint.safetensors").write_bytes(b"hours of work")
+    before = files(tmp_path)
+    for mistake in ("train typo", "train birds --loss typo", "train birds --set typo=1"):
+        assert run(f"{mistake} --out {tmp_path}/run --overwrite").exit_code == 2
+        assert files(tmp_path) == before
+
+
+def test_from_pictures_to_refined_vectors(tmp_path, short_rehearsals):
+    glyphs = "glyphs --data-option per_class=6 --data-option max_classes=12"
+    document(run(f"train {glyphs} --out {tmp_path}/run {TRAIN} --epochs 4 --no-nmi --json"))
+    for split in ("train", "test"):
+        document(run(f"embed {glyphs} --split {split} --model {tmp_path}/run --out {tmp_path}/{split}.npz --json"))
+    before = document(run(f"evaluate {tmp_path}/test.npz --no-nmi --json"))
+    assert run(f"fit {tmp_path}/train.npz --out {tmp_path}/refiner --json").exit_code == 0
+    document(run(f"refine {tmp_path}/test.npz --model {tmp_path}/refiner --out {tmp_path}/refined.npz --json"))
+    after = document(run(f"evaluate {tmp_path}/refined.npz --no-nmi --json"))
+    assert after["protocol"] == before["protocol"] and before["protocol"]["queries"] == 72
+    with np.load(tmp_path / "test.npz") as raw, np.load(tmp_path / "refined.npz") as refined:
+        assert (raw["ids"] == refined["ids"]).all() and (raw["labels"] == refined["labels"]).all()
+        assert raw["vectors"].shape == refined["vectors"].shape == (72, 8)

@@ -1,0 +1,127 @@
+"""Pictures decoded ahead: in order, bounded, in threads, and past what is corrupt."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from entourage.data.decoding import decoded
+from entourage.data.files import ImageFiles
+from entourage.errors import CorruptImage, InputError
+from entourage.values import Images
+
+from .pictures import write_picture
+
+
+def as_tensor(picture, row: int) -> torch.Tensor:
+    return torch.tensor(np.asarray(picture.convert("L")))[None]
+
+
+def numbered(count: int) -> Images:
+    """Picture n is all n."""
+    return Images(np.repeat(np.arange(count, dtype=np.uint8), 4).reshape(-1, 2, 2), np.zeros(count, int))
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Six pictures, of which 1 is empty and 4 and 5 are missing."""
+    for value in range(4):
+        write_picture(tmp_path / f"{value}.png", value)
+    (tmp_path / "1.png").write_bytes(b"")
+    return ImageFiles(tmp_path, [f"{row}.png" for row in range(6)], np.zeros(6, int))
+
+
+@pytest.mark.parametrize("workers", [1, 4, None])
+def test_batches_come_in_the_order_asked_for(workers):
+    batches = [np.array([3, 1]), np.array([0, 2, 4]), np.array([1])]
+    found = list(decoded(numbered(5), batches, as_tensor, workers=workers))
+    assert [rows.tolist() for rows, _ in found] == [[3, 1], [0, 2, 4], [1]]
+    assert [pictures.shape for _, pictures in found] == [(2, 1, 2, 2), (3, 1, 2, 2), (1, 1, 2, 2)]
+    assert [pictures[:, 0, 0, 0].tolist() for _, pictures in found] == [[3, 1], [0, 2, 4], [1]]
+
+
+def test_order_holds_when_the_first_picture_is_the_slowest():
+    def slow_first(picture, row):
+        time.sleep(0.05 if row == 0 else 0)
+        return as_tensor(picture, row)
+
+    found = list(decoded(numbered(6), [np.arange(3), np.arange(3, 6)], slow_first, workers=3))
+    assert [pictures[:, 0, 0, 0].tolist() for _, pictures in found] == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_the_transform_is_told_the_row():
+    found = list(decoded(numbered(3), [[2, 0]], lambda picture, row: torch.full((1, 1, 1), float(row))))
+    assert found[0][1].flatten().tolist() == [2, 0]
+
+
+def test_only_a_few_batches_are_decoded_ahead():
+    asked = []
+
+    def batches():
+        for number in range(20):
+            asked.append(number)
+            yield np.array([number])
+
+    stream = decoded(numbered(20), batches(), as_tensor, workers=2)
+    assert asked == []
+    next(stream)
+    assert len(asked) == 3
+    next(stream)
+    assert len(asked) == 4
+
+
+def test_threads_work_side_by_side():
+    together = threading.Barrier(3, timeout=10)
+
+    def wait_for_the_others(picture, row):
+        together.wait()
+        return as_tensor(picture, row)
+
+    assert len(list(decoded(numbered(3), [np.arange(3)], wait_for_the_others, workers=3))) == 1
+
+
+def test_no_thread_is_left_when_the_reader_stops_early():
+    stream = decoded(numbered(9), [[row] for row in range(9)], as_tensor, workers=2)
+    next(stream)
+    stream.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("decoding")]
+
+
+def test_corrupt_images_are_left_out_and_listed_once(files, tmp_path):
+    corrupt = []
+    for _ in range(2):
+        found = list(decoded(files, [[0, 1, 2], [4, 5], [1, 3]], as_tensor, corrupt=corrupt))
+        assert [rows.tolist() for rows, _ in found] == [[0, 2], [3]]
+        assert [pictures[:, 0, 0, 0].tolist() for _, pictures in found] == [[0, 2], [3]]
+    assert corrupt == [str(tmp_path / name) for name in ("1.png", "4.png", "5.png")]
+
+
+def test_nobody_has_to_ask_for_the_list(files):
+    assert [rows.tolist() for rows, _ in decoded(files, [[1, 0]], as_tensor)] == [[0]]
+
+
+def test_strict_refuses_the_first_corrupt_image(files):
+    stream = decoded(files, [[0], [1, 4]], as_tensor, strict=True)
+    assert next(stream)[0].tolist() == [0]
+    with pytest.raises(CorruptImage, match=r"1\.png"):
+        next(stream)
+
+
+def test_a_transform_that_fails_is_not_taken_for_a_corrupt_image():
+    def fails(picture, row):
+        raise ZeroDivisionError("in the transform")
+
+    with pytest.raises(ZeroDivisionError, match="in the transform"):
+        list(decoded(numbered(1), [[0]], fails))
+
+
+def test_pictures_of_two_shapes_are_refused():
+    with pytest.raises(InputError, match=r"shapes \[\(1, 1, 1\), \(1, 2, 1\)\]"):
+        list(decoded(numbered(2), [[0, 1]], lambda picture, row: torch.zeros(1, row + 1, 1)))
+
+
+def test_no_workers_are_refused_at_once():
+    with pytest.raises(InputError, match="workers is 0"):
+        decoded(numbered(1), [[0]], as_tensor, workers=0)

@@ -1,0 +1,100 @@
+"""Any folder of images, one folder a class."""
+
+import pytest
+
+from entourage.data import folder
+from entourage.errors import EntourageWarning, FileError, InputError
+
+from .pictures import value_of, write_pictures, write_text
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Five classes, two pictures each, the first two nested or oddly named; and things that are no pictures."""
+    names = ["e/1.jpg", "e/2.jpg", "a/deep/er/1.PNG", "a/2.jpeg", "b/1.jpg", "b/2.jpg", "c/1.webp", "c/2.bmp"]
+    write_pictures(tmp_path, [*names, "d/1.jpg", "d/2.jpg"])
+    write_text(tmp_path / "a/notes.txt", "not a picture")
+    write_text(tmp_path / "a/._2.jpeg", "left by a Mac")
+    write_text(tmp_path / ".cache/1.jpg", "hidden")
+    write_text(tmp_path / "README.md", "not a class")
+    return tmp_path
+
+
+def test_the_first_half_of_the_sorted_classes_trains(root):
+    train, test = folder.load("train", root), folder.load("test", root)
+    assert train.ids.tolist() == ["a/2.jpeg", "a/deep/er/1.PNG", "b/1.jpg", "b/2.jpg"]
+    assert train.labels.tolist() == ["a", "a", "b", "b"]
+    assert test.labels.tolist() == ["c", "c", "d", "d", "e", "e"]
+    assert value_of(train.picture(2)) == 4
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.2, 1), (0.6, 3), (0.79, 3), (0.8, 4), (0.01, 1), (0.99, 4)])
+def test_another_share_of_the_classes(root, share, count):
+    assert len(set(folder.load("train", root, train_share=share).labels)) == count
+    assert len(set(folder.load("test", root, train_share=share).labels)) == 5 - count
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.5, 2])
+def test_a_share_of_no_meaning_is_refused(root, share):
+    with pytest.raises(InputError, match=f"train_share is {share}"):
+        folder.load("train", root, train_share=share)
+
+
+def test_a_folder_may_say_itself_what_trains(tmp_path):
+    write_pictures(tmp_path, ["train/a/1.jpg", "train/a/2.jpg", "test/b/1.jpg", "test/b/2.jpg"])
+    assert folder.splits(tmp_path) == ("train", "test")
+    assert folder.load("train", tmp_path).ids.tolist() == ["train/a/1.jpg", "train/a/2.jpg"]
+    assert folder.load("test", tmp_path).labels.tolist() == ["b", "b"]
+    with pytest.raises(InputError, match="has a folder for each split; leave it out"):
+        folder.load("train", tmp_path, train_share=0.5)
+
+
+def test_queries_and_gallery_may_be_apart(tmp_path):
+    write_pictures(tmp_path, ["train/a/1.jpg", "train/a/2.jpg", "query/b/1.jpg", "gallery/b/2.jpg"])
+    assert folder.splits(tmp_path) == ("train", "query", "gallery")
+    assert folder.load("gallery", tmp_path).ids.tolist() == ["gallery/b/2.jpg"]
+    with pytest.raises(InputError, match="has the splits 'train', 'query' and 'gallery'"):
+        folder.load("test", tmp_path)
+
+
+def test_a_class_in_train_and_test_is_warned_of(tmp_path):
+    write_pictures(tmp_path, ["train/a/1.jpg", "train/a/2.jpg", "test/a/3.jpg", "test/a/4.jpg"])
+    with pytest.warns(EntourageWarning, match="1 of its classes both in train and in test, the first is 'a'"):
+        folder.load("test", tmp_path)
+
+
+def test_a_class_of_one_image_is_warned_of_and_kept(tmp_path):
+    write_pictures(tmp_path, ["a/1.jpg", "b/1.jpg", "b/2.jpg"])
+    with pytest.warns(EntourageWarning, match="1 of 1 classes with one image only in train, the first is 'a'"):
+        assert len(folder.load("train", tmp_path)) == 1
+
+
+def test_an_empty_class_is_warned_of_and_left_out(tmp_path):
+    write_pictures(tmp_path, ["a/1.jpg", "a/2.jpg", "c/1.jpg", "c/2.jpg"])
+    (tmp_path / "b").mkdir()
+    with pytest.warns(EntourageWarning, match=r"/b holds no image \(1 such folder\)"):
+        assert set(folder.load("train", tmp_path).labels) == {"a"}
+
+
+def test_a_folder_without_classes_is_refused(tmp_path):
+    with pytest.raises(FileError, match="has no folders with images in them; wanted one folder a class"):
+        folder.load("train", tmp_path)
+    (tmp_path / "a").mkdir()
+    with pytest.raises(FileError, match="has no folders with images in them"):
+        folder.load("train", tmp_path)
+
+
+def test_one_class_cannot_be_divided(tmp_path):
+    write_pictures(tmp_path, ["a/1.jpg", "a/2.jpg"])
+    with pytest.raises(FileError, match="has 1 class, 'a'; wanted two or more"):
+        folder.load("train", tmp_path)
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(FileError, match="nowhere does not exist"):
+        folder.load("train", tmp_path / "nowhere")
+
+
+def test_an_unknown_split_is_named(root):
+    with pytest.raises(InputError, match=r"split is 'dev'; .* has the splits 'train' and 'test'"):
+        folder.load("dev", root)

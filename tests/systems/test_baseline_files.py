@@ -1,0 +1,93 @@
+"""The baseline system on pictures in files: decoded, augmented, some of them corrupt."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from entourage.data.files import ImageFiles
+from entourage.encoders import load_encoder, save_encoder
+from entourage.errors import CorruptImage, InputError
+from entourage.settings import TrainSettings
+from entourage.systems.baseline import train_baseline
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SETTINGS = {
+    "encoder": "small-rgb",
+    "encoder_options": {"width": 4},
+    "image_size": 16,
+    "dim": 8,
+    "batch_classes": 3,
+    "batch_per_class": 2,
+    "epochs": 2,
+    "workers": 2,
+}
+
+
+def settings(**changed) -> TrainSettings:
+    return TrainSettings(**(SETTINGS | changed))
+
+
+@pytest.fixture
+def files(tmp_path) -> ImageFiles:
+    """Six classes of four colour pictures of various sizes."""
+    rng = np.random.default_rng(0)
+    colours, labels = rng.integers(0, 255, (6, 3)), np.repeat(np.arange(6), 4)
+    names = [f"{number}.png" for number in range(24)]
+    for number, (name, label) in enumerate(zip(names, labels, strict=True)):
+        noise = rng.normal(0, 30, (18 + number % 3, 20, 3))
+        Image.fromarray(np.clip(colours[label] + noise, 0, 255).astype(np.uint8)).save(tmp_path / name)
+    return ImageFiles(tmp_path, np.array(names), np.array([f"class {label}" for label in labels]))
+
+
+def state(encoder) -> list[torch.Tensor]:
+    return [value.clone() for value in encoder.state_dict().values()]
+
+
+def equal(left, right) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+def test_files_are_trained_on_whatever_the_number_of_threads(files):
+    (first, history), (second, _) = (train_baseline(files, settings(workers=workers)) for workers in (1, 3))
+    assert equal(state(first), state(second))
+    assert history.epoch == 2 and history.best_score is not None
+    assert first(torch.rand(2, 3, 16, 16)).shape == (2, 8)
+
+
+def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(files, tmp_path):
+    def interrupt(title, done, total):
+        if "(epoch 2/" in title:
+            raise KeyboardInterrupt
+
+    unbroken, wanted = train_baseline(files, settings())
+    with pytest.raises(KeyboardInterrupt):
+        train_baseline(files, settings(), run_folder=tmp_path / "run", progress=interrupt)
+    encoder, history = train_baseline(files, settings(), run_folder=tmp_path / "run", resume=True)
+    assert history == wanted and equal(state(encoder), state(unbroken))
+
+
+def test_a_corrupt_picture_is_left_out_and_reported_once_or_refused(files):
+    files.path(5).write_bytes(b"no picture")
+    corrupt = []
+    _, history = train_baseline(files, settings(validation_share=0.0), corrupt=corrupt)
+    assert history.epoch == 2
+    assert [str(path) for path in corrupt] == [str(files.path(5))]
+    with pytest.raises(CorruptImage, match=r"5\.png"):
+        train_baseline(files, settings(validation_share=0.0), strict=True)
+
+
+def test_training_goes_on_from_a_saved_encoder(files, tmp_path):
+    encoder, _ = train_baseline(files, settings())
+    save_encoder(tmp_path / "saved", encoder)
+    chosen = {"encoder": str(tmp_path / "saved"), "encoder_options": {}, "image_size": None}
+    same, _ = train_baseline(files, settings(**chosen, epochs=0))
+    assert equal(state(same), state(load_encoder(tmp_path / "saved")))
+    further, _ = train_baseline(files, settings(**chosen, epochs=1, validation_share=0.0, loss="proxy-anchor"))
+    assert not equal(state(further), state(same))
+
+
+def test_an_option_the_encoder_does_not_have_is_refused(files):
+    with pytest.raises(InputError, match="no option 'depth'"):
+        train_baseline(files, settings(encoder_options={"depth": 3}))

@@ -1,0 +1,101 @@
+"""What each process does for test_distributed.py: torchrun starts this file twice, or it runs alone.
+
+python two_processes.py FOLDER    # results in FOLDER/rank0.json, rank0.safetensors, ...
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.nn import functional as F
+
+from entourage import distributed
+from entourage.losses import build_loss
+from entourage.sampling import class_balanced_batches, share_of_rank
+from entourage.settings import TrainSettings
+from entourage.systems.baseline import train_baseline
+from entourage.training import RunLog, fit_model, seeded
+from entourage.values import Images
+
+LOSSES = ("ms", "margin", "proxy-anchor")
+LABELS = np.repeat(np.arange(6), 5)
+VECTORS = torch.randn(30, 7, generator=torch.Generator().manual_seed(0))
+
+
+def main(folder: Path) -> None:
+    torch.set_num_threads(1)
+    distributed.start()
+    found = {
+        "place": [distributed.rank(), distributed.world_size(), distributed.is_main()],
+        "from_main": distributed.from_main(0.25 + distributed.rank()),
+        **gather(),
+        "reporting": [],
+    }
+    tensors = {}
+    for name in LOSSES:
+        model = fit(name, folder, report=lambda *_: found["reporting"].append(distributed.rank()))
+        tensors |= {f"{name}.{key}": value for key, value in model.state_dict().items()}
+    encoder, history = baseline(folder)
+    tensors |= {f"baseline.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
+    found["curve"] = history.curve
+    save_file(tensors, folder / f"rank{distributed.rank()}.safetensors")
+    (folder / f"rank{distributed.rank()}.json").write_text(json.dumps(found))
+    distributed.stop()
+
+
+def share(rows: np.ndarray) -> np.ndarray:
+    return share_of_rank(rows, distributed.rank(), distributed.world_size())
+
+
+def gather() -> dict:
+    """Three rows times one weight, in shares of 2 and 1: the gradient of the weight is that of the whole."""
+    weight = nn.Parameter(torch.ones(()))
+    rows = torch.arange(6.0).reshape(3, 2)[share(np.arange(3))]
+    whole = distributed.gathered(rows * weight)
+    (whole * torch.tensor([[1.0], [10.0], [100.0]])).sum().backward()
+    distributed.average_gradients([weight])
+    return {"gathered": whole.tolist(), "gradient": weight.grad.item()}
+
+
+def fit(name: str, folder: Path, report) -> nn.Module:
+    """A net without batch norm on batches of 3 x 3, in shares of 5 and 4; some weights never get a gradient.
+
+    Every process starts from weights of its own: those of the first must win.
+    """
+    model = seeded(
+        distributed.rank(),
+        lambda: nn.ModuleDict({"net": nn.Linear(7, 5), "unused": nn.Linear(2, 2), "loss": build_loss(name, 6, 5)}),
+    )
+
+    def loss(rows):
+        embeddings = F.normalize(model["net"](VECTORS[rows]))
+        return model["loss"](distributed.gathered(embeddings), distributed.gathered(torch.from_numpy(LABELS[rows])))
+
+    fit_model(
+        model,
+        torch.optim.Adam(model.parameters(), 1e-2, weight_decay=1e-2),
+        batches=lambda epoch: [share(batch) for batch in class_balanced_batches(LABELS, 3, 3, seed=0, epoch=epoch)],
+        loss=loss,
+        evaluate=None,
+        epochs=5,
+        clip=1.0,
+        checkpoint=folder / f"{name}.checkpoint",
+        log=RunLog(folder / f"{name}.jsonl"),
+        progress=report,
+    )
+    return model
+
+
+def baseline(folder: Path):
+    """The whole system, batch norm and all."""
+    pixels = np.random.default_rng(0).integers(0, 255, (48, 8, 8), dtype=np.uint8)
+    settings = TrainSettings(dim=4, encoder_options={"width": 4}, batch_classes=3, batch_per_class=2, epochs=2)
+    return train_baseline(Images(pixels, np.arange(48) // 6), settings, run_folder=folder / "baseline")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -58,7 +58,7 @@ def refined_by_loops(network: RelationalNetwork, vectors, k: int, n_steps: int) 
     found = search(x, k=k)
     p = network.scorer.probabilities(relation_features(found)).astype(np.float64)
     back = np.array([[p[j][found.rows[j] == i].sum() for j in row] for i, row in enumerate(found.rows)])
-    trust = 0.75 * p + 0.25 * back
+    trust = 0.85 * p + 0.15 * back
     sharpness, blend = float(network.sharpness), float(network.blend)
     z = x.vectors.astype(np.float64)
     states = [z]

@@ -2,7 +2,7 @@
 
     x = normalise(e M)                                  a learned base map M, or the vectors as they are
     p_ij = sigmoid(f(relations_ij))                     a small scorer: are i and its neighbour j of one class?
-    w_ij = (3/4 p_ij + 1/4 p_ji)^s                      p_ji = 0 where i is not among the neighbours of j
+    w_ij = (0.85 p_ij + 0.15 p_ji)^s                    p_ji = 0 where i is not among the neighbours of j
     z_i^t = normalise(z_i^{t-1} + sum_j w_ij z_j^{t-1}),   z^0 = x,   t = 1..T
     e_i^t = normalise(b x_i + (1 - b) z_i^t)
 
@@ -49,7 +49,7 @@ _HIDDEN = 32
 _EDGES_AT_ONCE = 2**16
 _NEAREST = 8
 _MUCH_SPARSER = 0.7
-_RETURNED = 0.25  # how much a neighbour's view of the item counts
+_RETURNED = 0.15  # how much a neighbour's view of the item counts
 _MUTUAL = RELATIONS.index("mutual")
 
 

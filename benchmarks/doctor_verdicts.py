@@ -30,7 +30,8 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=200, help="how many sets to draw")
     options = parser.parse_args()
     rng = np.random.default_rng(SEED)
-    real = [folder for folder in sorted(Path(options.data).iterdir()) if (folder / "vectors.npy").exists()]
+    folders = sorted(Path(options.data).iterdir()) if options.data else []
+    real = [folder for folder in folders if (folder / "vectors.npy").exists()]
     real = [(np.load(f / "vectors.npy").astype(np.float32), label_codes(np.load(f / "labels.npy"))) for f in real]
     rows = []
     for number in range(options.sets):
@@ -89,7 +90,7 @@ def table(rows: list[dict]) -> str:
                 [str(len(gains)), *(f"{f(gains):+.1f}" for f in (np.median, min, max))] if gains else ["0", "", "", ""]
             )
         lines.append(f"| {outcome} | {' | '.join(cells)} |")
-    first_hits = [row["recall@1"] for row in rows if row["with_labels"] == "should help"]
+    first_hits = [row["recall@1"] for row in rows if row["with_labels"] == "should help"] or [0.0]
     lost = {
         kind: sum(row["map@r"] < 0 for row in rows if row[kind] == "should help")
         for kind in ("with_labels", "without_labels")

@@ -12,11 +12,11 @@ DATA = Path(os.environ.get("ENTOURAGE_DATA", "nowhere"))
 
 
 @pytest.mark.skipif(not (DATA / "clinc150").is_dir(), reason="set ENTOURAGE_DATA to a folder with clinc150")
-def test_unseen_intents_gain_eight_points_of_map_at_r():
+def test_unseen_intents_gain_fifteen_points_of_map_at_r():
     X, y = np.load(DATA / "clinc150" / "vectors.npy"), np.load(DATA / "clinc150" / "labels.npy")
     seen = y < 75
-    refiner = ContextRefiner(epochs=6).fit(X[seen], y[seen])
+    refiner = ContextRefiner().fit(X[seen], y[seen])
     before = evaluate(X[~seen], y[~seen], nmi=False).metrics
     after = evaluate(refiner.transform(X[~seen]), y[~seen], nmi=False).metrics
-    assert after["map@r"] >= before["map@r"] + 0.08
+    assert after["map@r"] >= before["map@r"] + 0.15
     assert after["recall@1"] >= before["recall@1"] - 0.005

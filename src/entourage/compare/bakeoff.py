@@ -10,11 +10,12 @@ import numpy as np
 from entourage.compare.contenders import BUDGET, Contender, chosen_in_fit, select
 from entourage.compare.differences import RESAMPLES, harm, paired_bootstrap
 from entourage.compare.memory import peak_memory
-from entourage.compare.tuning import HELD_OUT_SHARE, choose_settings
+from entourage.compare.tuning import CLASSES_TO_REHEARSE, choose_settings
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
 from entourage.progress import Progress
 from entourage.sampling import usable_classes
+from entourage.systems.context_refiner.rehearsal import FOLDS
 from entourage.values import Embeddings, label_codes, shared_codes
 
 __all__ = ["Comparison", "Row", "Run", "compare"]
@@ -214,7 +215,7 @@ def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) ->
         "context": "transductive: the test items without their labels",
         "queries_without_match": int((np.bincount(codes) == 1).sum()),
         "without_match": "counted as 0",
-        "settings": f"at most {BUDGET} per method, chosen on {HELD_OUT_SHARE:.0%} of the training classes held out",
+        "settings": f"at most {BUDGET} per method, chosen in rehearsals on training classes, in {FOLDS} folds",
         "choice": "highest MAP@R of those that lose at most 0.2 points of R@1 to raw",
         "intervals": f"95 %, paired bootstrap over queries, {RESAMPLES} resamples",
         "seeds": list(range(seeds)),
@@ -225,8 +226,9 @@ def _doubts(training: Embeddings, test: Embeddings) -> list[str]:
     doubts, seen = [], _seen_classes(training, test)
     if seen:
         doubts.append(f"{seen} of the test classes are training classes too: this is not a zero-shot comparison")
-    if len(usable_classes(training.labels)) < 4:
-        doubts.append("fewer than 4 training classes with two or more items: settings stay at their defaults")
+    if len(usable_classes(training.labels)) < CLASSES_TO_REHEARSE:
+        few = f"fewer than {CLASSES_TO_REHEARSE} training classes with two or more items"
+        doubts.append(f"{few}: settings stay at their defaults")
     return doubts
 
 

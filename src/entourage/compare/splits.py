@@ -24,10 +24,10 @@ def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:
 
 def split_as_told(items: Embeddings, parts) -> tuple[Embeddings, Embeddings]:
     """Training and test items by parts (N,): "train" or "test" for each."""
-    parts = np.asarray(parts)
+    parts = np.asarray(parts).astype(str)
     if parts.shape != (len(items),):
         raise InputError(f"the split has shape {parts.shape} for {len(items)} vectors; wanted one entry per vector")
-    other = np.flatnonzero(~np.isin(parts.astype(str), ["train", "test"]))
+    other = np.flatnonzero(~np.isin(parts, ["train", "test"]))
     if other.size:
         raise InputError(
             f"entry {other[0]} of the split is {str(parts[other[0]])!r} ({other.size} such); "

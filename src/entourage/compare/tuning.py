@@ -1,7 +1,8 @@
-"""The settings of a method, chosen on training classes that the method was not fitted on.
+"""The settings of a method, chosen in rehearsals: on training classes that the method was not fitted on.
 
-Test classes have no part in this: a method is fitted on some of the training classes and judged on the others, searched
-among themselves as the test classes will be.
+Test classes have no part in this. The rehearsals are those in which the relational refiner chooses its own settings: in
+each of three folds a method is fitted on the other classes and judged on these, made as hard as the whole training set
+and searched among themselves as the test classes will be. Nobody is tuned by a better protocol than anybody else.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,12 +13,13 @@ import numpy as np
 from entourage.baselines import Chain, LinearHead, Method, Raw
 from entourage.evaluation import evaluate_ranking
 from entourage.linear_maps import head_maps_by_epoch
-from entourage.sampling import hold_out_classes
+from entourage.sampling import usable_classes
+from entourage.systems.context_refiner.rehearsal import FOLDS, Rehearsal, make_rehearsals
 from entourage.values import Embeddings, label_codes
 
-__all__ = ["Choice", "Judge", "Trial", "best_trial", "choose_settings"]
+__all__ = ["CLASSES_TO_REHEARSE", "Choice", "Judge", "Trial", "best_trial", "choose_settings"]
 
-HELD_OUT_SHARE = 0.4
+CLASSES_TO_REHEARSE = 2 * FOLDS
 RECALL_LOSS_ALLOWED = 0.002
 LONGEST_TRAINING = 18  # epochs of a linear head
 
@@ -44,8 +46,8 @@ def choose_settings(
 ) -> Choice:
     """The best settings of build(**settings), stage by stage: each tries its changes on the best settings so far.
 
-    Best is the highest MAP@R without a worse R@1 than the raw vectors; see `best_trial`. With fewer than four training
-    classes of two items or more none can be held out, and build's own defaults stay.
+    Best is the highest MAP@R without a worse R@1 than the raw vectors; see `best_trial`. With fewer than six training
+    classes of two items or more there is nothing to rehearse with, and build's own defaults stay.
 
     >>> training = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(24, 4)), labels=np.arange(24) % 6)
     >>> from entourage.baselines import QueryExpansion
@@ -79,21 +81,33 @@ def best_trial(trials: Sequence[Trial], raw_recall: float) -> Trial:
 
 
 class Judge:
-    """Fits methods on some training classes and scores them on the others.
+    """Scores methods in the rehearsals of some training items."""
+
+    def __init__(self, training: Embeddings, seed: int):
+        codes = label_codes(training.labels)
+        self.can_judge = len(usable_classes(codes)) >= CLASSES_TO_REHEARSE
+        rehearsals = make_rehearsals(training, codes, seed) if self.can_judge else []
+        self._folds = [_Fold(rehearsal, seed) for rehearsal in rehearsals]
+
+    def scores(self, method: Method) -> tuple[float, float]:
+        """R@1 and MAP@R on the classes played, the mean of the folds."""
+        return tuple(np.mean([fold.scores(method) for fold in self._folds], axis=0).tolist())
+
+
+class _Fold:
+    """Fits methods on the taught classes of a rehearsal and scores them on the others.
 
     What trials share is done once: the first part of a chain while it stays the same, and one training for linear heads
     that differ in their epochs.
     """
 
-    def __init__(self, training: Embeddings, seed: int):
-        held_out = hold_out_classes(label_codes(training.labels), HELD_OUT_SHARE, seed)
-        self.seed, self.can_judge = seed, bool(held_out.any())
-        self._sides = (training.take(~held_out), training.take(held_out)) if self.can_judge else None
+    def __init__(self, rehearsal: Rehearsal, seed: int):
+        self.seed, self._sides = seed, (rehearsal.taught, rehearsal.stage)
         self._last_applied = "", self._sides
         self._heads: dict[float, dict[int, np.ndarray]] = {}
 
     def scores(self, method: Method) -> tuple[float, float]:
-        """Mean R@1 and MAP@R on the held-out classes."""
+        """Mean R@1 and MAP@R on the classes played."""
         (seen, unseen), last = self._sides, method
         if isinstance(method, Chain):
             (seen, unseen), last = self._applied(method.first), method.second

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from entourage.relations import RELATIONS
-from entourage.sampling import check_usable_classes, usable_classes
+from entourage.sampling import usable_classes
 from entourage.systems.context_refiner.rehearsal import (
     FOLDS,
     NO_MAP,
@@ -82,7 +82,6 @@ class Chosen:
 
 def fit_relational(settings, items: Embeddings, *, progress=None) -> tuple[RelationalNetwork, dict]:
     """Learn from labelled items by the settings of a ContextRefiner; (network, report)."""
-    check_usable_classes(items.labels)
     universal = universal_network(settings.n_neighbors)
     codes = label_codes(items.labels)
     if len(usable_classes(codes)) < 2 * FOLDS:
@@ -255,7 +254,7 @@ def _adapted(universal: RelationScorer, dense: list[Trial], sparse: list[Trial],
 def _edges(trials: list[Trial], most: int, rng, *, fill: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """At most so many edges of the trials; with `fill` as many, drawn again and again."""
     relations, same_class = (np.concatenate(parts) for parts in zip(*(t.edges() for t in trials), strict=True))
-    if fill or len(relations) > most:
+    if len(relations) and (fill or len(relations) > most):
         drawn = rng.choice(len(relations), most, replace=len(relations) < most)
         relations, same_class = relations[drawn], same_class[drawn]
     return relations, same_class

@@ -87,6 +87,8 @@ def fit_scorer(
     progress=None,
 ) -> RelationScorer:
     """Train in place on edges (E, 22) by the binary cross-entropy of "same class" (E,); returns the scorer."""
+    if not len(features):  # all items are copies of one another
+        return scorer.eval()
     features, same_class = torch.from_numpy(features), torch.from_numpy(same_class.astype(np.float32))
     draw = torch.Generator().manual_seed(int(seed))
     batch = 2048
@@ -313,7 +315,7 @@ class Company:
         outside = place < 0
         rows, weights = graph.found.rows[place], self.weights[place]
         if outside.any() and k:
-            others = _without(found, own_gallery_rows(x, graph.items), k)
+            others = _without(found, np.where(own_rows >= 0, own, -1), k)
             others = Neighbors(others.rows[outside], others.similarities[outside])
             rows[outside] = others.rows
             relations = relation_features(others, self.surroundings, np.full(len(others), -1))

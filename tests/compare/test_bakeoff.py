@@ -61,9 +61,11 @@ def test_nothing_of_the_test_classes_reaches_fit_or_tuning():
     compare(training, test, [Contender("spy", Spy, [[{"k": 1}, {"k": 2}]])], seeds=2)
     seen, unseen = set(training.ids.tolist()), set(test.ids.tolist())
     assert all(ids <= seen for ids in fitted_on)
-    assert fitted_on[2] == fitted_on[5] == seen and fitted_on[0] < seen  # tuning on a part, the last fit on all
-    assert [ids & unseen for ids in ranked_before_fit] == [set(), set(), unseen] * 2
-    assert not (ranked_before_fit[0] & fitted_on[0])  # judged on classes it was not fitted on
+    per_seed = 2 * 2 + 1  # two settings in two folds, then the last fit, on all
+    assert [ids == seen for ids in fitted_on] == ([False] * 4 + [True]) * 2
+    assert [ids & unseen for ids in ranked_before_fit] == ([set()] * 4 + [unseen]) * 2
+    assert len(fitted_on) == len(ranked_before_fit) == 2 * per_seed
+    assert not any(judged & fitted for judged, fitted in zip(ranked_before_fit, fitted_on, strict=True))
 
 
 # ---- the whole ---------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from entourage.values import Embeddings, label_codes
 
 __all__ = ["CLASSES_TO_REHEARSE", "Choice", "Judge", "Trial", "best_trial", "choose_settings"]
 
-CLASSES_TO_REHEARSE = 2 * FOLDS
+CLASSES_TO_REHEARSE = 4  # two folds of two classes; three folds from six on
 RECALL_LOSS_ALLOWED = 0.002
 LONGEST_TRAINING = 18  # epochs of a linear head
 
@@ -46,7 +46,7 @@ def choose_settings(
 ) -> Choice:
     """The best settings of build(**settings), stage by stage: each tries its changes on the best settings so far.
 
-    Best is the highest MAP@R without a worse R@1 than the raw vectors; see `best_trial`. With fewer than six training
+    Best is the highest MAP@R without a worse R@1 than the raw vectors; see `best_trial`. With fewer than four training
     classes of two items or more there is nothing to rehearse with, and build's own defaults stay.
 
     >>> training = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(24, 4)), labels=np.arange(24) % 6)
@@ -85,8 +85,10 @@ class Judge:
 
     def __init__(self, training: Embeddings, seed: int):
         codes = label_codes(training.labels)
-        self.can_judge = len(usable_classes(codes)) >= CLASSES_TO_REHEARSE
-        rehearsals = make_rehearsals(training, codes, seed) if self.can_judge else []
+        n_classes = len(usable_classes(codes))
+        self.can_judge = n_classes >= CLASSES_TO_REHEARSE
+        folds = min(FOLDS, n_classes // 2)
+        rehearsals = make_rehearsals(training, codes, seed, folds=folds) if self.can_judge else []
         self._folds = [_Fold(rehearsal, seed) for rehearsal in rehearsals]
 
     def scores(self, method: Method) -> tuple[float, float]:

@@ -70,23 +70,25 @@ class Rehearsal:
 # ---- the classes that are played -----------------------------------------------------------------------------------
 
 
-def make_rehearsals(items: Embeddings, codes: np.ndarray, seed: int, progress=None) -> list[Rehearsal]:
+def make_rehearsals(
+    items: Embeddings, codes: np.ndarray, seed: int, progress=None, *, folds: int = FOLDS
+) -> list[Rehearsal]:
     """One for each fold of the classes; of many items some whole classes take part."""
     rng = np.random.default_rng(seed)
     classes = rng.permutation(usable_classes(codes))
     sizes = np.bincount(codes)[classes]
-    classes = classes[: max(2 * FOLDS, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
+    classes = classes[: max(2 * folds, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
     known = np.flatnonzero(np.isin(codes, classes))
     if len(known) > 2 * _MOST_ITEMS:  # a few huge classes
         known = known[thinned(codes[known], max(2, _MOST_ITEMS // len(classes)), seed)]
     items = Embeddings(items.vectors[known], items.ids[known], codes[known])
     target = min(_purity(items), _HARDEST)
     rehearsals = []
-    for fold in range(FOLDS):
-        played = np.isin(items.labels, classes[fold::FOLDS])
+    for fold in range(folds):
+        played = np.isin(items.labels, classes[fold::folds])
         rehearsals.append(Rehearsal(_as_hard_as(items.take(played), target), items.take(~played)))
         if progress:
-            progress("preparing rehearsals", fold + 1, FOLDS)
+            progress("preparing rehearsals", fold + 1, folds)
     return rehearsals
 
 

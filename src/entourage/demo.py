@@ -1,8 +1,7 @@
 """The main job, end to end, on built-in data: pictures -> encoder -> embeddings -> refiner -> better embeddings.
 
-The encoder and the refiner's base map learn from the training scripts only; every score is of test scripts neither has
-seen. The universal scorer that the refiner starts from was made with glyphs of the test scripts among other sources
-(other drawings, other encoders): the demo shows how things work, the benchmarks how well.
+The encoder and the refiner learn from the training scripts only, as did the universal scorer that the refiner starts
+from; every score is of test scripts that none of them has seen.
 """
 
 import json

@@ -207,7 +207,8 @@ def _begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
         shutil.rmtree(replaced, ignore_errors=True)  # left by a crash
         partial.rename(replaced)
     partial.mkdir(exist_ok=True)
-    _write_json(partial / CONFIG, config)
+    if not resume:  # a run that goes on keeps what it began with; other settings are refused by the checkpoint
+        _write_json(partial / CONFIG, config)
     try:
         yield
     except BaseException as error:

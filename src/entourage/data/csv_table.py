@@ -47,7 +47,8 @@ def load(split: str, root, *, images_root=None) -> ImageFiles:
     rows = members[split]
     if not len(rows):
         raise FileError(f"{path} has no line of the split {split}; wanted one or more: check its column `split`")
-    warn_of_single_images(path, labels[rows], split)
+    if split in ("train", "test"):  # a query's match is in the gallery
+        warn_of_single_images(path, labels[rows], split)
     names = np.array(table["path"], dtype=str)[rows]
     boxes, sequences = _boxes(path, table, rows), _sequences(path, table, rows)
     folder = path.parent if images_root is None else Path(images_root)
@@ -158,12 +159,13 @@ def _sequences(path: Path, table: dict, rows: np.ndarray) -> np.ndarray | None:
 
 
 def _ids(path: Path, names: np.ndarray, boxes: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
-    """The paths; where one picture has several boxes, with the box."""
-    if len(set(names.tolist())) == len(names):
-        return names
+    """The paths, with the box where there is one: a picture may be in several splits, whole or in parts."""
     ids = names.tolist()
     if boxes is not None:
-        ids = [f"{name}#{','.join(map(str, box))}" for name, box in zip(ids, boxes.tolist(), strict=True)]
+        ids = [
+            f"{name}#{','.join(map(str, box))}" if any(box) else name
+            for name, box in zip(ids, boxes.tolist(), strict=True)
+        ]
     first = {}
     for row, item in zip(rows, ids, strict=True):
         if item in first:

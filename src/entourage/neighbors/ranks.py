@@ -7,6 +7,7 @@ depth would have to sort. Memory is O(tile), and of the ranks as many as there a
 N queries, M gallery items, n queries at a time, R matches of a query.
 """
 
+import functools
 from collections.abc import Iterator
 
 import numba
@@ -15,6 +16,7 @@ import torch
 
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.neighbors.exact import groups_of_equal_vectors
+from entourage.threads import share_out
 from entourage.values import Embeddings
 
 __all__ = ["match_ranks"]
@@ -55,7 +57,8 @@ def match_ranks(
         query, matches = _matches(query_codes[block], own_rows[block], members, starts)
         bounds = np.searchsorted(query, np.arange(block.stop - block.start + 1))
         ranks = np.empty(len(matches), np.int64)
-        _count_nearer(similarities, own_rows[block], matches, bounds, ranks)
+        of_block = similarities, own_rows[block], matches, bounds, ranks
+        share_out(functools.partial(_count_nearer, *of_block), len(similarities))
         yield block, query, ranks
 
 
@@ -89,14 +92,14 @@ def _first_equal(vectors: np.ndarray) -> np.ndarray:
     return first
 
 
-@numba.njit(parallel=True, cache=True)
-def _count_nearer(similarities, own_rows, matches, bounds, ranks):
+@numba.njit(nogil=True, cache=True)
+def _count_nearer(similarities, own_rows, matches, bounds, ranks, start, stop):
     """ranks[bounds[q]:bounds[q + 1]] = how many others stand before each of matches[bounds[q]:bounds[q + 1]].
 
     Of equal similarities the lower position stands first; the matches of a query come in order of position and
     their ranks leave in order of rank.
     """
-    for q in numba.prange(len(similarities)):
+    for q in range(start, stop):
         row, positions = similarities[q], matches[bounds[q] : bounds[q + 1]]
         count = len(positions)
         if count == 0:

@@ -98,6 +98,11 @@ class _Training:
         """MAP@R of the held-out classes among themselves."""
         parts = np.array_split(self.held_out, -(-len(self.held_out) // _PICTURES_AT_ONCE))
         done = [(b.rows, self.encoder(b.pictures.to(self.device)).float().cpu()) for b in self.pictures(parts)]
+        if not done:
+            raise InputError(
+                f"none of the {len(self.held_out)} held-out pictures can be decoded; wanted some to judge by: "
+                "check the files, or hold none out (validation_share = 0)"
+            )
         rows, vectors = np.concatenate([rows for rows, _ in done]), torch.cat([vectors for _, vectors in done])
         return mean_average_precision_at_r(Embeddings.from_vectors(vectors.numpy(), labels=self.images.labels[rows]))
 

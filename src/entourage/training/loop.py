@@ -124,6 +124,8 @@ def _train_epoch(model, optimizer, batches, loss, clip, epoch, history, pace: Pa
         optimizer.step()
         total += number
         pace.step(len(batch) * distributed.world_size())
+    if not pace.batches:
+        raise InputError(f"there was nothing to learn from in {pace.where}; wanted a batch at least: check the files")
     # A finite loss may have had an infinite gradient; what comes of it must not be saved.
     _check_finite(sum(parameter.detach().sum().item() for parameter in parameters), "sum of the weights", pace)
     return {

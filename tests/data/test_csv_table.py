@@ -86,7 +86,7 @@ def test_boxes_are_left_right_top_bottom_and_may_be_empty(table):
 
 def test_one_picture_may_have_several_boxes(table):
     images = csv_table.load("test", table(BOXED))
-    assert images.ids.tolist() == ["pics/2.png#0,0,3,2", "pics/2.png#3,0,6,2", "pics/3.png#0,0,0,0"]
+    assert images.ids.tolist() == ["pics/2.png#0,0,3,2", "pics/2.png#3,0,6,2", "pics/3.png"]
     assert images.names.tolist() == ["pics/2.png", "pics/2.png", "pics/3.png"]
 
 

@@ -143,3 +143,10 @@ def test_classes_of_one_item_and_of_one_vector_are_no_obstacle(short_rehearsals)
     perfect, of_one_vector = np.repeat(np.eye(12), 8, axis=0), np.repeat(np.arange(12), 8)
     refiner = ContextRefiner().fit(perfect, of_one_vector)
     assert scores(refiner.transform(perfect), of_one_vector) == (1, 1)
+
+
+@pytest.mark.parametrize("distinct", [1, 2])
+def test_copies_with_labels_are_no_obstacle(short_rehearsals, distinct):
+    vectors = np.random.default_rng(0).normal(size=(distinct, 8))[np.arange(24) % distinct]
+    refiner = ContextRefiner().fit(vectors, np.arange(24) % 6)
+    np.testing.assert_allclose(refiner.transform(vectors), unit(vectors), atol=1e-6)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from entourage.relations import RELATIONS
-from entourage.sampling import usable_classes
+from entourage.sampling import check_usable_classes, usable_classes
 from entourage.systems.context_refiner.rehearsal import (
     FOLDS,
     NO_MAP,
@@ -82,6 +82,7 @@ class Chosen:
 
 def fit_relational(settings, items: Embeddings, *, progress=None) -> tuple[RelationalNetwork, dict]:
     """Learn from labelled items by the settings of a ContextRefiner; (network, report)."""
+    check_usable_classes(items.labels)
     universal = universal_network(settings.n_neighbors)
     codes = label_codes(items.labels)
     if len(usable_classes(codes)) < 2 * FOLDS:

@@ -4,7 +4,7 @@
 
 Random clusters of even and of very uneven sizes, 24 to 128 dimensions, and samples of real sets (folders with
 vectors.npy and labels.npy), down to two items a class. Writes benchmarks/results/doctor_verdicts.{json,md}, which
-docs/doctor.md quotes.
+docs/doctor.md shows.
 """
 
 import argparse
@@ -18,10 +18,12 @@ from entourage.doctor import examine
 from entourage.evaluation import evaluate_embeddings
 from entourage.systems.context_refiner import ContextRefiner
 from entourage.values import Embeddings, label_codes
+from markers import fill
 
 RESULTS = Path(__file__).parent / "results"
 OUTCOMES = ("should help", "may help", "will do little", "will not help")
 SEED = 1
+PAGE = Path(__file__).parent.parent / "docs" / "doctor.md"
 
 
 def main() -> None:
@@ -41,6 +43,7 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "doctor_verdicts.json").write_text(json.dumps(rows, indent=1) + "\n")
     (RESULTS / "doctor_verdicts.md").write_text(text)
+    fill(PAGE, "doctor_verdicts", text)
     print(text)
 
 

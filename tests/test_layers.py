@@ -21,7 +21,7 @@ LAYERS = [
     {"evaluation", "training", "linear_maps", "encoders"},
     {"data", "sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics", "preprocessing"},
     {"store", "gathering"},
-    {"values", "progress", "distributed", "doubts", "settings", "threads"},
+    {"values", "progress", "distributed", "doubts", "settings", "threads", "compiling"},
     {"errors"},
 ]
 HEIGHT = {part: -depth for depth, layer in enumerate(LAYERS) for part in layer}

@@ -7,15 +7,15 @@ N items, M context items, k neighbours, d dimensions; arrays of float32, or all 
 goes, if there is a place for it; new memory costs as much as filling it.
 """
 
-import numba
 import numpy as np
 
+from entourage.compiling import compiled
 from entourage.threads import share_out
 
 __all__ = ["attend", "gather_step", "unit_sum"]
 
 # Sums may be taken in any order, so that they are vectorised; infinities and NaN keep their meaning.
-_compiled = numba.njit(nogil=True, cache=True, fastmath={"arcp", "contract", "nsz", "reassoc"})
+_compiled = compiled(fastmath={"arcp", "contract", "nsz", "reassoc"})
 _TINY = 1e-12
 
 

@@ -7,9 +7,9 @@ the items are the gallery. Everything takes O(N k²) time and O(N k) memory.
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
+from entourage.compiling import compiled
 from entourage.threads import share_out
 from entourage.values import Neighbors
 
@@ -127,7 +127,7 @@ def _counts(found: Neighbors, gallery: Neighbors, own_rows) -> np.ndarray:
     return counts
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _count_edges(rows, similarities, gallery_rows, gallery_similarities, own_rows, counts, start, stop):
     """Of each edge i -> j: the rank of i in j's list, their overlap at three depths and weighted by rank, and how
     many of i's nearest list j.
@@ -190,7 +190,7 @@ def returned(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return result
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _return_values(values, rows, result, start, stop):
     for i in range(start, stop):
         for r in range(rows.shape[1]):

@@ -81,16 +81,6 @@ def test_only_the_first_call_compiles_and_it_says_so(tmp_path):
     assert run_search(NUMBA_CACHE_DIR=str(tmp_path)) == "['searching neighbours']"
 
 
-def test_a_function_is_compiled_where_no_cache_can_be_written(monkeypatch):
-    def refuse(*args, cache=False, **kwargs):
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: "compiled"
-
-    monkeypatch.setattr(kernels.numba, "njit", refuse)
-    assert kernels._compiled(lambda: None) == "compiled"
-
-
 def test_a_full_disk_costs_only_the_cache(monkeypatch):
     calls = []
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import numba
 import numpy as np
 
+from entourage.compiling import compiled
+
 __all__ = ["BELOW_ANY", "Candidates", "compile_ahead", "room"]
 
 BELOW_ANY = -2.0  # a similarity lower than that of any two unit vectors: of an item that must not be found
@@ -112,14 +114,6 @@ def _on_disk() -> bool:
     return any(index.stat().st_mtime >= Path(__file__).stat().st_mtime for index in kept)
 
 
-def _compiled(function):
-    """Compiled on first use and kept on disk; where no folder can be written to, compiled in every process."""
-    try:
-        return numba.njit(nogil=True, cache=True)(function)
-    except RuntimeError:
-        return numba.njit(nogil=True)(function)
-
-
 @numba.njit
 def _key(similarity, item):
     bits = np.int64(np.float32(similarity + np.float32(0)).view(np.int32))  # -0.0 + 0.0 is 0.0, as the two tie
@@ -192,7 +186,7 @@ def _offer(similarity, item, row, k, margin, keys, counts, bars):
     return bars[row]
 
 
-@_compiled
+@compiled
 def _meet(tile, first_item, hidden, k, margin, keys, counts, bars):
     n, m = tile.shape
     for row in range(n):
@@ -210,7 +204,7 @@ def _meet(tile, first_item, hidden, k, margin, keys, counts, bars):
                         bar = _offer(line[j], first_item + j, row, k, margin, keys, counts, bars)
 
 
-@_compiled
+@compiled
 def _meet_each_other(tile, first_row, first_item, hidden, k, margin, keys, counts, bars):
     n, m = tile.shape
     below = bars[first_item : first_item + m].copy()  # the bars of the columns
@@ -251,7 +245,7 @@ def _any_above_either(line, bar, bars):
     return found
 
 
-@_compiled
+@compiled
 def _compare_again(keys, counts, k, margin, vectors, items):
     """Order sorted keys (n, C) anew wherever neighbours in the order are within the margin of each other."""
     for row in range(len(keys)):

@@ -10,10 +10,10 @@ N queries, M gallery items, n queries at a time, R matches of a query.
 import functools
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 import torch
 
+from entourage.compiling import compiled
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.neighbors.exact import groups_of_equal_vectors
 from entourage.threads import share_out
@@ -92,7 +92,7 @@ def _first_equal(vectors: np.ndarray) -> np.ndarray:
     return first
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _count_nearer(similarities, own_rows, matches, bounds, ranks, start, stop):
     """ranks[bounds[q]:bounds[q + 1]] = how many others stand before each of matches[bounds[q]:bounds[q + 1]].
 

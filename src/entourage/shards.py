@@ -78,14 +78,16 @@ def embed_to_file(
 
 
 def _fingerprint(encoders: Sequence, images, shard_size: int) -> str:
-    """Names the encoders by their weights, the pictures by their ids and, if in memory, their pixels."""
+    """Names the encoders by their weights, the pictures by where they are, their ids and boxes or, in memory, pixels."""
     digest = hashlib.sha256(str(shard_size).encode())
     for encoder in encoders:
-        digest.update(json.dumps(encoder.preprocessing.to_dict()).encode())
-        for name, value in encoder.state_dict().items():
+        preprocessing = getattr(encoder, "preprocessing", None)
+        digest.update(json.dumps(preprocessing and preprocessing.to_dict()).encode())
+        for name, value in encoder.state_dict().items() if hasattr(encoder, "state_dict") else ():
             digest.update(name.encode())
             digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-    for part in (images.ids, getattr(images, "pixels", None)):
+    digest.update(str(getattr(images, "root", "")).encode())
+    for part in (images.ids, getattr(images, "boxes", None), getattr(images, "pixels", None)):
         if part is not None:
             digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()

@@ -78,7 +78,7 @@ def embed_to_file(
 
 
 def _fingerprint(encoders: Sequence, images, shard_size: int) -> str:
-    """Names the encoders by their weights, the pictures by where they are, their ids and boxes or, in memory, pixels."""
+    """Names the encoders by their weights, the pictures by folder, ids and boxes or, in memory, pixels."""
     digest = hashlib.sha256(str(shard_size).encode())
     for encoder in encoders:
         preprocessing = getattr(encoder, "preprocessing", None)

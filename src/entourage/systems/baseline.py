@@ -53,8 +53,9 @@ def train_baseline(
     that cannot be decoded are left out, their paths appended to `corrupt`; with `strict`, and among several
     processes (which must stay in step), the first raises.
     """
-    _check_folder(run_folder, resume)
     with distributed.running("gloo" if _device(settings.device).type == "cpu" else None):
+        if distributed.is_main():  # who alone writes there, and may just have moved an older run away
+            _check_folder(run_folder, resume)
         training = _prepare(images, settings, loss, strict or distributed.world_size() > 1, corrupt)
         history = _fit(training, settings, run_folder and Path(run_folder), resume, progress)
     return training.encoder, history

@@ -80,3 +80,10 @@ def test_the_form_of_the_input_does_not_matter(kind):
 def test_another_encoder_is_refused():
     with pytest.raises(InputError, match="4 dimensions and the gallery 6"):
         counted(sample(d=4), sample(d=6))
+
+
+def test_near_ties_are_decided_as_by_search():
+    draw = np.random.default_rng(0)
+    codes = np.where(draw.random((600, 48)) < 0.5, -1.0, 1.0)  # few different similarities, each rounded in its own way
+    items = Embeddings.from_vectors(codes, labels=draw.integers(20, size=600))
+    assert counted(items, items) == read_off(items, items)

@@ -13,12 +13,11 @@ from functools import cache
 
 import numpy as np
 
-from entourage.neighbors.kernels import Candidates
+from entourage.neighbors.kernels import Candidates, rounding_margin
 
 __all__ = ["best_among_each_other", "best_of_gallery", "blocks"]
 
 _LONG = 128  # from this k on, a first bar is guessed
-_ROUNDING = 1e-7  # of a similarity in single precision, times the root of the number of terms; less was seen
 
 
 def best_of_gallery(queries, gallery, hidden, k, rows, columns) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
@@ -41,7 +40,7 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
 
     Each tile above the diagonal of the symmetric matrix is computed once and serves its rows and its columns.
     """
-    candidates = Candidates(len(items), k, _margin(items))
+    candidates = Candidates(len(items), k, rounding_margin(items.shape[1]))
     sample, rank = _sample(items, k)
     tile_rows = list(blocks(len(items), side))
     in_use = [threading.Lock() for _ in tile_rows]
@@ -84,7 +83,7 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
 
 def _settled(queries, gallery, hidden, k, columns, sampled, memory) -> Candidates:
     """The candidates of a block of queries after they have met the whole gallery."""
-    candidates = Candidates(len(queries), k, _margin(queries))
+    candidates = Candidates(len(queries), k, rounding_margin(queries.shape[1]))
     sample, rank = sampled
     if rank:
         with memory.product(queries, sample) as tile:
@@ -127,10 +126,6 @@ def _sample(items, k) -> tuple[np.ndarray, int]:
         return items[:0], 0
     chosen = np.random.default_rng(0).choice(len(items), size, replace=False)
     return items[np.sort(chosen)], rank
-
-
-def _margin(vectors) -> float:
-    return _ROUNDING * vectors.shape[1] ** 0.5
 
 
 def blocks(n: int, most: int) -> Iterator[slice]:

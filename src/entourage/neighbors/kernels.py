@@ -16,12 +16,13 @@ import numpy as np
 
 from entourage.compiling import compiled
 
-__all__ = ["BELOW_ANY", "Candidates", "compile_ahead", "room"]
+__all__ = ["BELOW_ANY", "Candidates", "compile_ahead", "precise_product", "room", "rounding_margin"]
 
 BELOW_ANY = -2.0  # a similarity lower than that of any two unit vectors: of an item that must not be found
 _CHUNK, _FINE = 128, 32  # similarities compared at once
 _SIGN, _POSITION = 0x7FFFFFFF, 0xFFFFFFFF
 _NO_KEY = np.iinfo(np.int64).max
+_ROUNDING = 1e-7  # of a similarity in single precision, times the root of the number of terms
 
 
 class Candidates:
@@ -77,6 +78,11 @@ def _read_only(array) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def rounding_margin(d: int) -> float:
+    """How far fast products of unit vectors (d,) may be from the truth, twice; less was seen."""
+    return _ROUNDING * d**0.5
 
 
 def room(k: int) -> int:
@@ -258,13 +264,14 @@ def _compare_again(keys, counts, k, margin, vectors, items):
                 for j in range(start, stop):
                     item = keys[row, j] & _POSITION
                     if _similarity(keys[row, j]) > BELOW_ANY:
-                        keys[row, j] = _key(_product(vectors[row], items[item]), item)
+                        keys[row, j] = _key(precise_product(vectors[row], items[item]), item)
                 keys[row, start:stop].sort()
             start = stop
 
 
 @numba.njit(fastmath={"reassoc", "contract"})
-def _product(a, b):
+def precise_product(a, b):
+    """The similarity of two vectors (d,), summed in double precision."""
     total = 0.0
     for j in range(len(a)):
         total += np.float64(a[j]) * np.float64(b[j])

@@ -10,12 +10,14 @@ N queries, M gallery items, n queries at a time, R matches of a query.
 import functools
 from collections.abc import Iterator
 
+import numba
 import numpy as np
 import torch
 
 from entourage.compiling import compiled
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.neighbors.exact import groups_of_equal_vectors
+from entourage.neighbors.kernels import precise_product, rounding_margin
 from entourage.threads import share_out
 from entourage.values import Embeddings
 
@@ -48,16 +50,16 @@ def match_ranks(
     copies = np.flatnonzero(first != np.arange(len(first)))
 
     rows, columns = torch.from_dlpack(queries.vectors), torch.from_dlpack(vectors)
+    margin = rounding_margin(queries.dim)
     size = int(np.clip(_TILE_VALUES // len(gallery), 1, 1024))
     for start in range(0, len(queries), size):
         block = slice(start, min(start + size, len(queries)))
         similarities = (rows[block] @ columns.T).numpy()
-        # A matrix product may round equal columns differently; equal vectors must tie.
-        similarities[:, copies] = similarities[:, first[copies]]
+        similarities[:, copies] = similarities[:, first[copies]]  # so that equal vectors need no second look
         query, matches = _matches(query_codes[block], own_rows[block], members, starts)
         bounds = np.searchsorted(query, np.arange(block.stop - block.start + 1))
         ranks = np.empty(len(matches), np.int64)
-        of_block = similarities, own_rows[block], matches, bounds, ranks
+        of_block = similarities, own_rows[block], matches, bounds, ranks, queries.vectors[block], vectors, margin
         share_out(functools.partial(_count_nearer, *of_block), len(similarities))
         yield block, query, ranks
 
@@ -92,32 +94,46 @@ def _first_equal(vectors: np.ndarray) -> np.ndarray:
     return first
 
 
+@numba.njit
+def _place(similarity, item, similar, positions):
+    """The first match that the item stands before; similar and positions (R,), nearest first."""
+    low, high = 0, len(similar)
+    while low < high:
+        middle = (low + high) // 2
+        if similarity > similar[middle] or (similarity == similar[middle] and item < positions[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 @compiled
-def _count_nearer(similarities, own_rows, matches, bounds, ranks, start, stop):
+def _count_nearer(similarities, own_rows, matches, bounds, ranks, queries, items, margin, start, stop):
     """ranks[bounds[q]:bounds[q + 1]] = how many others stand before each of matches[bounds[q]:bounds[q + 1]].
 
     Of equal similarities the lower position stands first; the matches of a query come in order of position and
-    their ranks leave in order of rank.
+    their ranks leave in order of rank. Items as near as a match, within the rounding of the similarities (n, M), are
+    compared with it once more, in double precision, as `search` does.
     """
     for q in range(start, stop):
         row, positions = similarities[q], matches[bounds[q] : bounds[q + 1]]
         count = len(positions)
         if count == 0:
             continue
-        order = np.argsort(-row[positions], kind="mergesort")  # stable: nearest first, ties by position
-        positions = positions[order]
-        least = row[positions[count - 1]]
+        similar = np.empty(count, np.float32)
+        for p in range(count):
+            similar[p] = precise_product(queries[q], items[positions[p]])
+        order = np.argsort(-similar, kind="mergesort")  # stable: nearest first, ties by position
+        positions, similar = positions[order], similar[order]
+        least = similar[count - 1] - margin
         between = np.zeros(count + 1, np.int64)  # items that stand before match p and after match p - 1
         for j in range(len(row)):
             if row[j] < least or j == own_rows[q]:
                 continue
-            low, high = 0, count
-            while low < high:  # the first match that j stands before
-                middle = (low + high) // 2
-                bound = row[positions[middle]]
-                if row[j] > bound or (row[j] == bound and j < positions[middle]):
-                    high = middle
-                else:
-                    low = middle + 1
-            between[low] += 1
+            place = _place(row[j], j, similar, positions)
+            near_next = place < count and row[j] - similar[place] <= margin
+            near_last = place > 0 and similar[place - 1] - row[j] <= margin
+            if near_next or near_last:
+                place = _place(precise_product(queries[q], items[j]), j, similar, positions)
+            between[place] += 1
         ranks[bounds[q] : bounds[q + 1]] = np.cumsum(between[:count])

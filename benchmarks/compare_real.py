@@ -18,9 +18,10 @@ import numpy as np
 from PIL import Image
 
 from entourage.compare import CONTENDERS, compare, split_half
-from entourage.demo import train_encoder
 from entourage.embedding import embed
 from entourage.progress import terminal_progress
+from entourage.settings import TrainSettings
+from entourage.systems.baseline import train_baseline
 from entourage.values import Embeddings, Images
 from markers import fill
 
@@ -62,7 +63,8 @@ def load(folder: Path, progress) -> Embeddings:
         training, _ = split_half(Embeddings.from_vectors(np.ones((len(labels), 1)), labels=labels))
         seen = np.isin(labels, training.labels)
         pixels = np.stack([np.asarray(Image.open(file).convert("L")) for file in files])
-        encoder = train_encoder(Images(pixels[seen], labels[seen]), ENCODER_EPOCHS, 0, progress)
+        by = TrainSettings(epochs=ENCODER_EPOCHS, validation_share=0.0)
+        encoder, _ = train_baseline(Images(pixels[seen], labels[seen]), by, progress=progress)
         ENCODED.mkdir(exist_ok=True)
         np.save(kept, embed(encoder, pixels, progress=progress))
     return Embeddings.from_vectors(np.load(kept), labels=labels)

@@ -10,25 +10,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from entourage import __version__, data
 from entourage.embedding import embed
-from entourage.encoders import SmallResNet
 from entourage.evaluation import Scores, evaluate_embeddings
 from entourage.figures import save
 from entourage.figures.retrieval import choose_queries, draw_retrieval
 from entourage.figures.steps import draw_steps
-from entourage.losses import multi_similarity
 from entourage.neighbors import search
-from entourage.preprocessing import as_pictures
-from entourage.sampling import class_balanced_batches
+from entourage.settings import TrainSettings
 from entourage.store import check_free, new_folder
+from entourage.systems.baseline import train_baseline
 from entourage.systems.context_refiner import ContextRefiner
-from entourage.training import fit_model, seeded
-from entourage.values import Embeddings, Images, label_codes
+from entourage.values import Embeddings, Images
 
-__all__ = ["DemoResult", "DemoSettings", "run_demo", "train_encoder"]
+__all__ = ["DemoResult", "DemoSettings", "run_demo"]
 
 _SHOWN = 8  # retrieved items per query on the sheet
 
@@ -84,7 +80,8 @@ def run_demo(
     started = time.perf_counter()
     drawn = {"per_class": settings.per_class, "max_classes": settings.max_classes, "seed": seed, "progress": progress}
     seen, unseen = (data.load("glyphs", split, **drawn) for split in ("train", "test"))
-    encoder = train_encoder(seen, settings.encoder_epochs, seed, progress)
+    by = TrainSettings(epochs=settings.encoder_epochs, seed=seed, validation_share=0.0)
+    encoder, _ = train_baseline(seen, by, progress=progress)
     training, test = (
         Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), labels=images.labels)
         for images in (seen, unseen)
@@ -122,26 +119,6 @@ def _learned(refiner: ContextRefiner) -> str:
         f"relational, chosen in rehearsals on training classes (which the encoder has seen): base map: "
         f"{chosen['base_map']}; scorer: {chosen['scorer']}"
     )
-
-
-def train_encoder(images: Images, epochs: int, seed: int, progress) -> SmallResNet:
-    codes = label_codes(images.labels)
-    encoder = seeded(seed, SmallResNet)
-
-    def loss(batch):
-        return multi_similarity(encoder(as_pictures(images.pixels[batch])), torch.from_numpy(codes[batch]))
-
-    fit_model(
-        encoder,
-        torch.optim.Adam(encoder.parameters(), 1e-3, weight_decay=1e-4, fused=True),
-        batches=lambda epoch: class_balanced_batches(codes, 32, 4, seed=seed, epoch=epoch),
-        loss=loss,
-        evaluate=None,
-        epochs=epochs,
-        title="training the encoder",
-        progress=progress,
-    )
-    return encoder
 
 
 def _draw_pictures(folder: Path, images: Images, steps: list[Embeddings], scores: list[Scores]) -> None:

@@ -73,3 +73,14 @@ def write_bad_files(folder: Path) -> None:
     (folder / "there.npy").write_text("in the way")
     (folder / "precious").mkdir()
     (folder / "precious" / "thesis.tex").write_text("years of work")
+
+
+def check_refused(folder: Path, command: str, message: str) -> None:
+    """One sentence on standard error, exit code 2, nothing on standard output and nothing changed in the folder."""
+    before = files(folder)
+    outcome = run(command)
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error: ") and outcome.stderr.endswith("\n")
+    assert len(outcome.stderr.splitlines()) == 1
+    assert message in outcome.stderr
+    assert files(folder) == before

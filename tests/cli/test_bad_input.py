@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .shop import FIT, files, run
+from .shop import FIT, check_refused, run
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 
@@ -83,14 +83,7 @@ BAD = {
 @pytest.mark.parametrize(("command", "message"), BAD.values(), ids=BAD)
 @pytest.mark.parametrize("as_json", [False, True], ids=["", "json"])
 def test_bad_input_gets_one_sentence_exit_code_2_and_leaves_nothing(inside, command, message, as_json):
-    before = files(inside)
-    result = run(command + (" --json" if as_json else ""))
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("error: ") and result.stderr.endswith("\n")
-    assert len(result.stderr.splitlines()) == 1
-    assert message in result.stderr
-    assert files(inside) == before
+    check_refused(inside, command + (" --json" if as_json else ""), message)
 
 
 @pytest.mark.parametrize("option", ["--seed -1", "--seed 99999999999", "--out-dim 0", "--neighbors many", "--depth 3"])

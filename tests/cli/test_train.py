@@ -13,7 +13,7 @@ from entourage import __version__
 from entourage.encoders import load_encoder
 
 from .pictures import CLASSES, GLYPHS, PER_CLASS, SMALL, TRAIN, interrupted, write_birds, write_table
-from .shop import document, files, run
+from .shop import check_refused, document, files, run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -156,12 +156,8 @@ BAD = {
 
 @pytest.mark.parametrize(("command", "message"), BAD.values(), ids=BAD)
 def test_bad_input_gets_one_sentence_exit_code_2_and_leaves_nothing(inside, command, message):
-    before = files(inside)
-    outcome = run(f"{command} --json")
-    assert (outcome.exit_code, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith("error: ") and outcome.stderr.count("\n") == 1
-    assert message in outcome.stderr
-    assert files(inside) == before and not os.path.exists("out.partial")
+    check_refused(inside, f"{command} --json", message)
+    assert not os.path.exists("out.partial")
 
 
 def test_classes_of_one_image_cannot_be_learned_from(inside):

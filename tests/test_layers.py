@@ -17,10 +17,11 @@ LAYERS = [
     {"demo", "compare", "doctor", "engine", "runs", "shards"},
     {"figures"},
     {"systems", "baselines"},
+    {"encoder_training"},
     {"embedding", "picture_batches"},
     {"evaluation", "training", "linear_maps", "encoders"},
     {"data", "sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics", "preprocessing"},
-    {"store", "gathering"},
+    {"store", "gathering", "devices"},
     {"values", "progress", "distributed", "doubts", "settings", "threads", "compiling"},
     {"errors"},
 ]

@@ -10,7 +10,7 @@ import math
 import pytest
 
 from entourage.errors import FileError, InputError
-from entourage.settings import TrainSettings, from_pairs, from_toml, to_dict
+from entourage.settings import EncoderSettings, TrainSettings, from_pairs, from_toml, to_dict
 
 
 @pytest.fixture
@@ -54,7 +54,9 @@ def test_settings_cannot_be_changed():
 def test_every_setting_says_what_it_is():
     """A text under each field: what the command line shows as help."""
 
-    body = ast.parse(inspect.getsource(TrainSettings)).body[0].body
+    body = [
+        node for kind in (EncoderSettings, TrainSettings) for node in ast.parse(inspect.getsource(kind)).body[0].body
+    ]
     named = [node.target.id for node in body if isinstance(node, ast.AnnAssign)]
     described = [
         node.target.id

@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from entourage.devices import device_named
 from entourage.encoders import CallableEncoder, HuggingFaceEncoder
 from entourage.errors import EntourageWarning, InputError
 from entourage.preprocessing import Preprocessing, as_pictures
@@ -34,7 +35,8 @@ def embed(
     """Vectors (N, d) float32 of an image set, of pixels (N, H, W[, 3]) uint8, or of a list a CallableEncoder takes.
 
     A picture that cannot be decoded gets a row of NaN and a warning; with `strict` it raises CorruptImage.
-    at_once: pictures in a batch; workers: decoding threads; device: where the encoder is moved to, if given.
+    at_once: pictures in a batch; workers: decoding threads; device: where the encoder is moved to, if
+    given: auto, cpu, cuda, cuda:1.
     """
     if not len(images):
         raise InputError("there are 0 pictures to embed; at least one is needed")
@@ -98,7 +100,7 @@ def embed_shards(
     if isinstance(encoder, nn.Module):
         encoder.eval()
         if device is not None:
-            _move(encoder, device)
+            encoder.to(device_named(device))
     done, total = 0, sum(map(len, chosen))
     for rows in chosen:
         batches = [rows[start : start + at_once] for start in range(0, len(rows), at_once)]
@@ -123,14 +125,6 @@ def shard_rows(count: int, shard_size: int) -> list[np.ndarray]:
     if shard_size < 1:
         raise InputError(f"shard_size is {shard_size}; wanted 1 or more items in a shard")
     return [np.arange(start, min(start + shard_size, count)) for start in range(0, count, shard_size)]
-
-
-def _move(encoder: nn.Module, device) -> None:
-    try:
-        encoder.to(device)
-    except (RuntimeError, AssertionError) as error:  # the latter: torch was built without it
-        reason = str(error).splitlines()[0]
-        raise InputError(f"device is {str(device)!r}, which cannot be used here ({reason}); use cpu") from error
 
 
 class PixelSet:

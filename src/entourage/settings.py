@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from entourage.errors import FileError, InputError
 
-__all__ = ["TrainSettings", "check_types", "from_pairs", "from_toml", "to_dict"]
+__all__ = ["EncoderSettings", "TrainSettings", "check_types", "from_pairs", "from_toml", "to_dict"]
 
 Settings = TypeVar("Settings")
 
@@ -72,8 +72,8 @@ def check_types(settings) -> None:
 
 
 @dataclass(frozen=True)
-class TrainSettings:
-    """How an encoder is trained by a metric loss: the baseline system."""
+class EncoderSettings:
+    """What every system that trains an encoder lets one choose."""
 
     encoder: str = "small"
     """The encoder by name: "small", or a Hugging Face vision model by hub name or folder."""
@@ -83,10 +83,6 @@ class TrainSettings:
     """Dimensions of the embedding."""
     image_size: int | None = None
     """Height and width the encoder sees; None for the encoder's own, or that of pictures in memory."""
-    loss: str = "ms"
-    """The loss by name; see losses.LOSSES."""
-    loss_options: dict[str, Any] = field(default_factory=dict)
-    """What the loss takes besides."""
     batch_classes: int = 32
     """Classes in a batch."""
     batch_per_class: int = 4
@@ -99,8 +95,6 @@ class TrainSettings:
     """Epochs between two scores of the classes held out."""
     learning_rate: float = 1e-3
     """Of the encoder; 1e-5 to 1e-4 for a pretrained one."""
-    loss_learning_rate: float | None = None
-    """Of the loss's own parameters; None for 100 times the encoder's."""
     weight_decay: float = 1e-4
     """Of the encoder's weights."""
     clip: float | None = None
@@ -130,7 +124,7 @@ class TrainSettings:
             self._check(name, 1, "or more")
         self._check("batch_classes", 2, "or more, so that there is something to tell apart")
         self._check("batch_per_class", 2, "or more, so that there is something to bring together")
-        for name in ("epochs", "seed", "learning_rate", "loss_learning_rate", "weight_decay"):
+        for name in ("epochs", "seed", "learning_rate", "weight_decay"):
             self._check(name, 0, "or more")
         if self.clip is not None and self.clip <= 0:
             raise InputError(f"clip is {self.clip}; wanted more than 0, or nothing for no limit")
@@ -141,6 +135,22 @@ class TrainSettings:
         value = getattr(self, name)
         if value is not None and not value >= least:
             raise InputError(f"{name} is {value}; wanted {least} {wanted}")
+
+
+@dataclass(frozen=True)
+class TrainSettings(EncoderSettings):
+    """How an encoder is trained by a metric loss: the baseline system."""
+
+    loss: str = "ms"
+    """The loss by name; see losses.LOSSES."""
+    loss_options: dict[str, Any] = field(default_factory=dict)
+    """What the loss takes besides."""
+    loss_learning_rate: float | None = None
+    """Of the loss's own parameters; None for 100 times the encoder's."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self._check("loss_learning_rate", 0, "or more")
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------

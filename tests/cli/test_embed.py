@@ -129,7 +129,7 @@ BAD = {
     "output is a folder": ("embed birds --model run --out birds.npz/../run/encoder", "ends in nothing"),
     "no shards": ("embed birds --model run --out out.npz --shard-size 0", "shard_size is 0; wanted 1 or more"),
     "no threads": ("embed birds --model run --out out.npz --workers 0", "workers is 0; wanted 1 or more"),
-    "unknown device": ("embed birds --model run --out out.npz --device tpu", "device is 'tpu', which cannot be used"),
+    "unknown device": ("embed birds --model run --out out.npz --device tpu", "device is 'tpu'"),
     "nothing to resume": ("embed birds --model run --out out.npz --resume", "there is no out.npz.parts to resume"),
     "parts of another": ("embed birds --model run --out other.npz --overwrite", "was not written by entourage"),
 }

@@ -7,12 +7,13 @@ import pytest
 import torch
 from pytorch_metric_learning.losses import CircleLoss
 
+from entourage import encoder_training
+from entourage.encoder_training import CHECKPOINT, LOG
 from entourage.errors import FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.sampling import hold_out_classes
 from entourage.settings import TrainSettings
-from entourage.systems import baseline
-from entourage.systems.baseline import CHECKPOINT, LOG, train_baseline
+from entourage.systems.baseline import train_baseline
 from entourage.values import Embeddings, Images
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -85,7 +86,7 @@ def test_the_result_is_decided_by_data_settings_and_seed():
 def test_classes_held_out_never_train(monkeypatch):
     """The score is that of classes which no batch holds."""
     trained, scored = set(), set()
-    real_batches, real_score = baseline.class_balanced_batches, baseline.mean_average_precision_at_r
+    real_batches, real_score = encoder_training.class_balanced_batches, encoder_training.mean_average_precision_at_r
 
     def batches(codes, *args, **kwargs):
         drawn = real_batches(codes, *args, **kwargs)
@@ -96,8 +97,8 @@ def test_classes_held_out_never_train(monkeypatch):
         scored.update(items.labels.tolist())
         return real_score(items)
 
-    monkeypatch.setattr(baseline, "class_balanced_batches", batches)
-    monkeypatch.setattr(baseline, "mean_average_precision_at_r", score)
+    monkeypatch.setattr(encoder_training, "class_balanced_batches", batches)
+    monkeypatch.setattr(encoder_training, "mean_average_precision_at_r", score)
     train_baseline(IMAGES, settings())
     assert len(scored) == 4 and trained == set(range(8))  # 30 % of 12 held out; the others as codes 0..7
 
@@ -216,7 +217,7 @@ def test_resuming_needs_a_folder():
 
 
 def test_an_encoder_without_anything_to_train_is_refused(monkeypatch):
-    real = baseline.seeded
-    monkeypatch.setattr(baseline, "seeded", lambda seed, build: real(seed, build).requires_grad_(False))
+    real = encoder_training.seeded
+    monkeypatch.setattr(encoder_training, "seeded", lambda seed, build: real(seed, build).requires_grad_(False))
     with pytest.raises(InputError, match="every weight of the encoder is frozen"):
         train_baseline(IMAGES, settings())

@@ -24,7 +24,7 @@ def embed(
     data_options: DataOptions = None,
     shard_size: Annotated[int, typer.Option(help="Pictures embedded between two writes to disk.")] = 4096,
     workers: Workers = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1. Default: cuda if there is any.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1; auto takes cuda if there is any.")] = "auto",
     strict: Strict = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
     overwrite: Overwrite = False,
@@ -47,7 +47,7 @@ def embed(
         from entourage.shards import embed_to_file, parts_of
 
         encoders = [encoder_of(each) for each in model]
-        options = {"shard_size": shard_size, "workers": workers, "device": device or _usual_device()}
+        options = {"shard_size": shard_size, "workers": workers, "device": device}
         options |= {"resume": resume, "overwrite": overwrite, "strict": strict}
         try:
             with terminal_progress(log=not as_json) as progress:
@@ -68,9 +68,3 @@ def embed(
     }
     document = {"protocol": protocol, "metrics": {}, "warnings": warnings, "out": str(out), "corrupt": written.corrupt}
     print_report(document, as_json, facts(protocol), f"Written to {out}")
-
-
-def _usual_device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -2,8 +2,8 @@
 
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,15 +39,15 @@ def check_free(path, *, overwrite: bool) -> Path:
 def whole_file(path) -> Iterator[Path]:
     """A temporary name beside `path` to write to; it takes the place of `path` only if the block succeeds."""
     path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    try:
-        yield Path(name)
-        os.chmod(name, 0o666 & ~_umask())
-        _to_disk(name)
-        os.replace(name, path)
+    temporary = path.with_name(f".{path.name}.{_token()}{path.suffix}")
+    try:  # from before the file exists: Ctrl-C may come at any line
+        temporary.touch(mode=0o600)
+        yield temporary
+        os.chmod(temporary, 0o666 & ~_umask())
+        _to_disk(temporary)
+        os.replace(temporary, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -55,9 +55,10 @@ def whole_file(path) -> Iterator[Path]:
 def new_folder(path) -> Iterator[Path]:
     """A temporary folder beside `path` to fill; it takes the place of `path` only if the block succeeds."""
     path = Path(path)
-    filling = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    aside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
+    filling, aside = (path.with_name(f".{path.name}.{kind}{_token()}") for kind in ("", "old."))
     try:
+        filling.mkdir(mode=0o700)
+        aside.mkdir(mode=0o700)
         yield filling
         os.chmod(filling, 0o777 & ~_umask())
         for file in filling.rglob("*"):
@@ -92,6 +93,11 @@ def _to_disk(file) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _token() -> str:
+    """Tells the temporary names of processes and threads apart."""
+    return secrets.token_hex(6)
 
 
 def _umask() -> int:

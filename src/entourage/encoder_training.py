@@ -1,0 +1,223 @@
+"""What training an encoder takes, whatever it is trained by: pictures, held-out classes, optimiser, run folder.
+
+    with encoder_training(images, settings) as training:
+        ...                                       # a system builds what it trains besides the encoder
+        history = training.fit({"loss": criterion}, lambda batch: criterion(*training.embedded(batch)))
+
+Some of the training classes are held out; the epoch with the best MAP@R of their pictures among themselves is kept.
+Nothing here sees a test class. N pictures, n of them of classes that train, d dimensions.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from entourage import distributed
+from entourage.devices import device_named
+from entourage.embedding import embed_shards
+from entourage.encoders import build_encoder
+from entourage.encoders.saving import is_saved_encoder
+from entourage.errors import FileError, InputError
+from entourage.evaluation import mean_average_precision_at_r
+from entourage.picture_batches import PictureBatch, PictureBatches
+from entourage.sampling import check_usable_classes, class_balanced_batches, hold_out_classes, share_of_rank
+from entourage.settings import EncoderSettings, to_dict
+from entourage.training import History, RunLog, fit_model, seeded
+from entourage.training.schedule import build_schedule
+from entourage.values import Embeddings, label_codes
+
+__all__ = ["CHECKPOINT", "LOG", "EncoderTraining", "encoder_training"]
+
+CHECKPOINT, LOG, BOARD = "checkpoint.safetensors", "log.jsonl", "tensorboard"  # inside the run folder
+_NOT_DECISIVE = ("workers", "device", "tensorboard")  # settings a resumed run may change
+
+
+@contextmanager
+def encoder_training(
+    images,
+    settings: EncoderSettings,
+    *,
+    run_folder=None,
+    resume: bool = False,
+    strict: bool = False,
+    corrupt: list | None = None,
+    progress=None,
+) -> Iterator["EncoderTraining"]:
+    """A new encoder and the classes it will learn from, among as many processes as `torchrun` has started.
+
+    run_folder: where the checkpoint and the log are kept, so that the run can be resumed; a folder with a checkpoint is
+    refused unless `resume` says to go on from it. Pictures that cannot be decoded are left out, their paths appended to
+    `corrupt`; with `strict`, and among several processes (which must stay in step), the first raises.
+    """
+    device = device_named(settings.device)
+    with distributed.running("gloo" if device.type == "cpu" else None):
+        if distributed.is_main():  # who alone writes there, and may just have moved an older run away
+            _check_folder(run_folder, resume)
+        check_usable_classes(images.labels)
+        held_out = hold_out_classes(images.labels, settings.validation_share, settings.seed)
+        rows = np.flatnonzero(~held_out)
+        yield EncoderTraining(
+            images=images,
+            settings=settings,
+            encoder=seeded(settings.seed, lambda: _encoder(settings, images)).to(device),
+            device=device,
+            rows=rows,
+            codes=label_codes(images.labels[rows]),
+            held_out=np.flatnonzero(held_out),
+            decoding={
+                "workers": settings.workers,
+                "strict": strict or distributed.world_size() > 1,
+                "corrupt": corrupt,
+            },
+            folder=run_folder and Path(run_folder),
+            resume=resume,
+            progress=progress,
+        )
+
+
+@dataclass
+class EncoderTraining:
+    """An encoder, what it is trained and judged on, and where its run is kept."""
+
+    images: object
+    settings: EncoderSettings
+    encoder: nn.Module
+    device: torch.device
+    rows: np.ndarray
+    """(n,) rows of the classes that train, ascending."""
+    codes: np.ndarray
+    """(n,) their labels as codes 0..C-1."""
+    held_out: np.ndarray
+    """(m,) rows of the classes held out."""
+    decoding: dict
+    folder: Path | None
+    resume: bool
+    progress: Callable | None
+
+    @property
+    def n_classes(self) -> int:
+        """C, how many classes train."""
+        return int(self.codes.max()) + 1
+
+    def batches(self, epoch: int) -> PictureBatches:
+        """This process's share of the epoch's class-balanced batches."""
+        s = self.settings
+        drawn = class_balanced_batches(self.codes, s.batch_classes, s.batch_per_class, seed=s.seed, epoch=epoch)
+        return self.pictures(drawn, epoch)
+
+    def pictures(self, batches: Sequence[np.ndarray], epoch: int) -> PictureBatches:
+        """This process's share of batches of positions in `rows`, augmented as the epoch has it."""
+        s = self.settings
+        shares = [share_of_rank(self.rows[b], distributed.rank(), distributed.world_size()) for b in batches]
+        draw = (s.seed, epoch) if s.augment else None
+        return PictureBatches(self.images, shares, self.encoder.preprocessing, draw=draw, **self.decoding)
+
+    def embedded(self, batch: PictureBatch) -> tuple[Tensor, Tensor]:
+        """(embeddings (b, d), codes (b,)) of a batch, gathered from all processes."""
+        embeddings = self.forward(self.encoder, batch)
+        return distributed.gathered(embeddings.float()), distributed.gathered(self.codes_of(batch))
+
+    def forward(self, function: Callable[[Tensor], Tensor], batch: PictureBatch) -> Tensor:
+        """A function of the batch's pictures, in the precision the settings ask for."""
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.settings.amp and self.device.type == "cuda"):
+            return function(batch.pictures.to(self.device, non_blocking=True))
+
+    def codes_of(self, batch: PictureBatch) -> Tensor:
+        """(b,) codes of the classes of a batch."""
+        return torch.from_numpy(self.codes[np.searchsorted(self.rows, batch.rows)]).to(self.device)
+
+    def score(self) -> float:
+        """MAP@R of the held-out classes among themselves."""
+        images = self.images.take(self.held_out)
+        rows, vectors = next(embed_shards(self.encoder, images, shard_size=len(images), **self.decoding))
+        if not len(rows):
+            raise InputError(
+                f"none of the {len(images)} held-out pictures can be decoded; wanted some to judge by: "
+                "check the files, or hold none out (validation_share = 0)"
+            )
+        return mean_average_precision_at_r(Embeddings.from_vectors(vectors, labels=images.labels[rows]))
+
+    def optimizer(self, *groups: dict) -> torch.optim.Optimizer:
+        """Adam with a group for the encoder, and further ones: {"params": [...], "lr": ..., "weight_decay": ...}."""
+        free = [p for p in self.encoder.parameters() if p.requires_grad]
+        if not free:
+            raise InputError("every weight of the encoder is frozen; wanted some to train: give it a projection (dim)")
+        groups = [{"params": free}, *(group for group in groups if group["params"])]
+        s = self.settings
+        return torch.optim.Adam(groups, s.learning_rate, weight_decay=s.weight_decay, fused=True)
+
+    def fit(
+        self,
+        parts: dict[str, nn.Module],
+        loss: Callable[[PictureBatch], Tensor],
+        *,
+        optimizer: torch.optim.Optimizer | None = None,
+        batches: Callable[[int], PictureBatches] | None = None,
+    ) -> History:
+        """Train the encoder, and with it the parts a system has besides; leave both as they were in the best epoch.
+
+        loss: of a batch as `batches(epoch)` gives them, by default class-balanced ones.
+        """
+        s, log = self.settings, None
+        if self.folder and distributed.is_main():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            log = RunLog(self.folder / LOG, tensorboard=self.folder / BOARD if s.tensorboard else None)
+        model = nn.ModuleDict({"encoder": self.encoder, **parts})
+        return fit_model(
+            model,
+            optimizer or self.optimizer(),
+            batches=batches or self.batches,
+            loss=loss,
+            evaluate=self.score if len(self.held_out) else None,
+            epochs=s.epochs,
+            patience=s.patience,
+            evaluate_every=s.evaluate_every,
+            seed=s.seed,
+            clip=s.clip,
+            schedule=build_schedule(s.scheduler, s.epochs, s.step_after),
+            checkpoint=self.folder and self.folder / CHECKPOINT,
+            fingerprint=self._fingerprint(parts) if self.folder else "",
+            resume=self.resume,
+            log=log,
+            title="training the encoder",
+            unit="images",
+            progress=self.progress,
+        )
+
+    def _fingerprint(self, parts: dict[str, nn.Module]) -> str:
+        """Names data and settings, as far as they decide the result."""
+        decisive = {name: value for name, value in to_dict(self.settings).items() if name not in _NOT_DECISIVE}
+        digest = hashlib.sha256(f"{json.dumps(decisive, sort_keys=True)}{parts!r}".encode())
+        images = self.images
+        for part in (images.labels, getattr(images, "ids", None), getattr(images, "pixels", None)):
+            if part is not None:
+                digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+def _encoder(settings: EncoderSettings, images) -> nn.Module:
+    """A new one by name and settings, or a saved one as it is."""
+    if is_saved_encoder(settings.encoder):
+        return build_encoder(settings.encoder, **settings.encoder_options)
+    options = {"dim": settings.dim, **settings.encoder_options}
+    if settings.image_size is not None:
+        options["size"] = settings.image_size
+    elif settings.encoder == "small" and hasattr(images, "pixels"):
+        options["size"] = None  # pictures in memory keep theirs
+    return build_encoder(settings.encoder, **options)
+
+
+def _check_folder(folder, resume: bool) -> None:
+    if folder is None:
+        if resume:
+            raise InputError("resume was asked for without a run folder; wanted the folder of the run to go on with")
+        return
+    if (Path(folder) / CHECKPOINT).exists() and not resume:
+        raise FileError(f"{folder} holds a run already; resume it (--resume, resume=True) or choose another folder")

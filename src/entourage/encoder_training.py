@@ -33,7 +33,7 @@ from entourage.training import History, RunLog, fit_model, seeded
 from entourage.training.schedule import build_schedule
 from entourage.values import Embeddings, label_codes
 
-__all__ = ["CHECKPOINT", "LOG", "EncoderTraining", "encoder_training"]
+__all__ = ["EncoderTraining", "encoder_training"]
 
 CHECKPOINT, LOG, BOARD = "checkpoint.safetensors", "log.jsonl", "tensorboard"  # inside the run folder
 _NOT_DECISIVE = ("workers", "device", "tensorboard")  # settings a resumed run may change

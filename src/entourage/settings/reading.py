@@ -6,13 +6,13 @@ A setting that nobody knows is an error, and so is one of the wrong type: a typi
 import types
 import typing
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from entourage.errors import FileError, InputError
 
-__all__ = ["EncoderSettings", "TrainSettings", "check_types", "from_pairs", "from_toml", "to_dict"]
+__all__ = ["check_types", "from_pairs", "from_toml", "to_dict"]
 
 Settings = TypeVar("Settings")
 
@@ -22,6 +22,7 @@ def from_toml(cls: type[Settings], path=None, overrides: dict | None = None) -> 
 
     Of a table, such as loss_options, the overrides replace those entries they name.
 
+    >>> from entourage.settings import TrainSettings
     >>> from_toml(TrainSettings, overrides={"loss": "margin", "epochs": 3}).loss
     'margin'
     """
@@ -61,6 +62,7 @@ def to_dict(settings) -> dict[str, Any]:
 def check_types(settings) -> None:
     """Refuse a field whose value is not of its declared type; a whole number will do for a float.
 
+    >>> from entourage.settings import TrainSettings
     >>> check_types(TrainSettings(epochs="ten"))
     Traceback (most recent call last):
     entourage.errors.InputError: epochs is 'ten'; wanted a whole number
@@ -69,88 +71,6 @@ def check_types(settings) -> None:
         value = getattr(settings, name)
         if not _fits(value, kind):
             raise InputError(f"{name} is {value!r}; wanted {_described(kind)}")
-
-
-@dataclass(frozen=True)
-class EncoderSettings:
-    """What every system that trains an encoder lets one choose."""
-
-    encoder: str = "small"
-    """The encoder by name: "small", or a Hugging Face vision model by hub name or folder."""
-    encoder_options: dict[str, Any] = field(default_factory=dict)
-    """What the encoder takes besides: pooling, freeze_batch_norm, ..."""
-    dim: int = 128
-    """Dimensions of the embedding."""
-    image_size: int | None = None
-    """Height and width the encoder sees; None for the encoder's own, or that of pictures in memory."""
-    batch_classes: int = 32
-    """Classes in a batch."""
-    batch_per_class: int = 4
-    """Pictures of each of them."""
-    epochs: int = 20
-    """Passes over the training pictures, at most."""
-    patience: int = 5
-    """Stop once a score is this many epochs past the best."""
-    evaluate_every: int = 1
-    """Epochs between two scores of the classes held out."""
-    learning_rate: float = 1e-3
-    """Of the encoder; 1e-5 to 1e-4 for a pretrained one."""
-    weight_decay: float = 1e-4
-    """Of the encoder's weights."""
-    clip: float | None = None
-    """The largest norm of the gradient; None for no limit."""
-    scheduler: str = "constant"
-    """How the learning rates change: constant, cosine or step."""
-    step_after: tuple[int, ...] = ()
-    """The epochs after which "step" divides the learning rates by ten."""
-    validation_share: float = 0.2
-    """Share of the training classes held out, to choose the epoch that is kept; 0 keeps the last."""
-    augment: bool = True
-    """Random crops and flips in training, as far as the encoder's preprocessing has any."""
-    seed: int = 0
-    """Decides weights, held-out classes, batches and augmentation."""
-    workers: int | None = None
-    """Threads that decode pictures; None for one per core."""
-    device: str = "auto"
-    """auto, cpu, cuda or cuda:1; auto takes CUDA if there is any."""
-    amp: bool = False
-    """Forward passes in bfloat16, on CUDA; a CPU ignores it."""
-    tensorboard: bool = False
-    """Also log for TensorBoard."""
-
-    def __post_init__(self):
-        check_types(self)
-        for name in ("dim", "batch_classes", "batch_per_class", "evaluate_every", "patience", "image_size", "workers"):
-            self._check(name, 1, "or more")
-        self._check("batch_classes", 2, "or more, so that there is something to tell apart")
-        self._check("batch_per_class", 2, "or more, so that there is something to bring together")
-        for name in ("epochs", "seed", "learning_rate", "weight_decay"):
-            self._check(name, 0, "or more")
-        if self.clip is not None and self.clip <= 0:
-            raise InputError(f"clip is {self.clip}; wanted more than 0, or nothing for no limit")
-        if not 0 <= self.validation_share < 1:
-            raise InputError(f"validation_share is {self.validation_share}; wanted 0 or more and less than 1")
-
-    def _check(self, name: str, least: int, wanted: str) -> None:
-        value = getattr(self, name)
-        if value is not None and not value >= least:
-            raise InputError(f"{name} is {value}; wanted {least} {wanted}")
-
-
-@dataclass(frozen=True)
-class TrainSettings(EncoderSettings):
-    """How an encoder is trained by a metric loss: the baseline system."""
-
-    loss: str = "ms"
-    """The loss by name; see losses.LOSSES."""
-    loss_options: dict[str, Any] = field(default_factory=dict)
-    """What the loss takes besides."""
-    loss_learning_rate: float | None = None
-    """Of the loss's own parameters; None for 100 times the encoder's."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        self._check("loss_learning_rate", 0, "or more")
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------

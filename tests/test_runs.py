@@ -37,14 +37,23 @@ def people(tmp_path):
     return tmp_path / "people.csv"
 
 
-def test_queries_are_searched_in_their_gallery_and_the_protocol_says_what_is_not_done(people, tmp_path):
+def test_queries_are_searched_in_their_gallery_but_for_their_own_sequence(people, tmp_path):
     with pytest.warns(EntourageWarning, match="4") as given:
         run = train_run(people, tmp_path / "run", settings=SETTINGS, nmi=False)
     protocol = json.loads((tmp_path / "run" / "metrics.json").read_text())["protocol"]
     assert (protocol["queries"], protocol["gallery"], protocol["gallery_is"]) == (4, 12, "a separate set")
     assert protocol["data"] == f"{people}, query in gallery: 1 of 4 classes were trained on too"
-    assert protocol["same_sequence"].startswith("counted as found") and "same_camera" not in protocol
+    assert protocol["same_sequence"] == "items of the query's own sequence left out" and "same_camera" not in protocol
+    assert "map-trapezoid" in run.scores.metrics
     assert sorted({str(each.message) for each in given}) == sorted(run.warnings)
+
+
+def test_a_table_in_which_every_match_is_of_the_querys_own_sequence_is_refused_before_training(people, tmp_path):
+    lines = people.read_text().splitlines()
+    people.write_text("\n".join([lines[0], *(line.rsplit(",", 1)[0] + ",0" for line in lines[1:])]) + "\n")
+    with pytest.raises(InputError, match="in two sequences, where these are known"):
+        train_run(people, tmp_path / "run", settings=SETTINGS)
+    assert not (tmp_path / "run.partial").exists()
 
 
 def test_a_system_of_the_table_is_called_with_its_own_settings(people, tmp_path, monkeypatch):

@@ -2,6 +2,9 @@
 
 Every metric follows from the ranks at which a query's matches stand, which are counted tile by tile: no ranking is
 made, none is too deep, and memory does not grow with N x N.
+
+Items that are too easy to find, or junk, are left out where they are known (see shots.py): they are then neither right
+nor wrong, and R does not count them.
 """
 
 import warnings
@@ -14,11 +17,20 @@ from entourage import metrics
 from entourage.clustering import MOST_ITERATIONS, kmeans
 from entourage.errors import EntourageWarning, InputError
 from entourage.neighbors import check_same_encoder, own_gallery_rows
+from entourage.shots import described_rules, groups_left_out, without_junk
 from entourage.values import Embeddings, Neighbors, label_codes, shared_codes
 
-__all__ = ["Scores", "evaluate", "evaluate_embeddings", "evaluate_ranking", "mean_average_precision_at_r"]
+__all__ = [
+    "Scores",
+    "evaluate",
+    "evaluate_embeddings",
+    "evaluate_ranking",
+    "mean_average_precision_at_r",
+    "nearest_matches",
+]
 
 RECALL_AT = (1, 2, 4, 8, 10, 100)
+RECALL_AT_OF_SHOTS = (5,)  # person re-identification reports it too
 MAP_AT = 1000
 
 
@@ -72,28 +84,33 @@ def evaluate_embeddings(
     gallery: Embeddings | None = None,
     *,
     no_match: str = "zero",
+    junk=None,
     nmi: bool = True,
     seed: int = 0,
     progress=None,
 ) -> Scores:
-    """`evaluate` for Embeddings that carry their labels."""
+    """`evaluate` for Embeddings that carry their labels, and perhaps cameras or sequences.
+
+    With cameras or sequences recall@5, map and map-trapezoid (the average precision of the whole ranking, divided by
+    R, and by trapezoids) are added; recall@k is then what person re-identification calls CMC, for single queries.
+    junk: the label of gallery items that are neither right nor wrong, and are left out.
+    """
     metrics.check_no_match(no_match)
     target = queries if gallery is None else gallery
     if queries.labels is None or target.labels is None:
         raise InputError("the embeddings have no labels; wanted one per item to tell right from wrong")
+    searched = target
+    target = without_junk(queries, target, junk)
     query_codes, gallery_codes = shared_codes(queries.labels, target.labels)
     own_rows = own_gallery_rows(queries, target)
-    matches = metrics.count_matches(query_codes, gallery_codes, own_rows)
     if len(target) == bool((own_rows >= 0).any()):
         raise InputError(f"{len(target)} item to search in; wanted at least one besides the query")
     check_same_encoder(queries, target)
-    if not matches.any():
-        raise InputError(
-            "no query has a match, so that every score would be 0; wanted labels that occur twice, or in the gallery: "
-            "check that both are labelled alike"
-        )
-
-    per_query = _rank_and_score(queries, target, query_codes, gallery_codes, matches, progress)
+    _check_matches(metrics.count_matches(query_codes, gallery_codes, own_rows))
+    left_out = groups_left_out(queries, target)
+    per_query = _rank_and_score(queries, target, query_codes, gallery_codes, left_out, progress)
+    matches = per_query.pop("matches")
+    _check_matches(matches)
     values = {name: metrics.mean(column, matches, no_match) for name, column in per_query.items()}
     if nmi:
         by_id = np.argsort(queries.ids, kind="stable")  # so that the order of the rows does not matter
@@ -102,37 +119,50 @@ def evaluate_embeddings(
     doubts = ("the gallery has one class: whatever is found there is right",) * (len(np.unique(gallery_codes)) == 1)
     for doubt in doubts:
         warnings.warn(doubt, EntourageWarning, stacklevel=2)
-    protocol = _protocol(queries, target, own_rows, matches, no_match, nmi, seed)
+    protocol = _protocol(queries, target, searched is queries, own_rows, matches, no_match, nmi, seed)
+    protocol |= described_rules(target, len(searched) - len(target), junk)
     return Scores(values, protocol, per_query["recall@1"], per_query["map@r"], doubts)
 
 
-def _rank_and_score(queries, gallery, query_codes, gallery_codes, matches, progress) -> dict:
-    """Every per-query metric, name -> (N,)."""
+def _check_matches(matches: np.ndarray) -> None:
+    if not matches.any():
+        raise InputError(
+            "no query has a match, so that every score would be 0; wanted labels that occur twice, or in the gallery: "
+            "check that both are labelled alike"
+        )
+
+
+def _rank_and_score(queries, gallery, query_codes, gallery_codes, left_out, progress) -> dict:
+    """Every per-query metric, name -> (N,), and R under the name "matches"."""
     blocks = []
-    for block, hits in _hits(queries, gallery, query_codes, gallery_codes):
-        blocks.append(_score(hits, matches[block]))
+    for block, hits in _hits(queries, gallery, query_codes, gallery_codes, left_out):
+        blocks.append(_score(hits, more=left_out is not None))
         if progress:
             progress("ranking", block.stop, len(queries))
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
-def _hits(queries, gallery, query_codes, gallery_codes) -> Iterator[tuple[slice, metrics.Hits]]:
+def _hits(queries, gallery, query_codes, gallery_codes, left_out=None) -> Iterator[tuple[slice, metrics.Hits]]:
     from entourage.neighbors.ranks import match_ranks  # loads numba
 
-    for block, query, rank in match_ranks(queries, gallery, query_codes, gallery_codes):
+    for block, query, rank in match_ranks(queries, gallery, query_codes, gallery_codes, left_out):
         yield block, metrics.Hits(query, rank, block.stop - block.start)
 
 
-def _score(hits, matches) -> dict:
-    values = {f"recall@{k}": metrics.recall_at(hits, k) for k in RECALL_AT}
+def _score(hits, *, more: bool) -> dict:
+    matches = hits.counted(np.ones(len(hits.rank))).astype(np.int64)  # all of them are ranked
+    recalls = sorted(RECALL_AT + RECALL_AT_OF_SHOTS) if more else RECALL_AT
+    values = {"matches": matches} | {f"recall@{k}": metrics.recall_at(hits, k) for k in recalls}
     values["r-precision"] = metrics.r_precision(hits, matches)
     values["map@r"] = metrics.average_precision_at_r(hits, matches)
     values[f"map@{MAP_AT}"] = metrics.average_precision_at(hits, matches, MAP_AT)
+    if more:
+        values["map"] = metrics.average_precision(hits, matches)
+        values["map-trapezoid"] = metrics.trapezoid_average_precision(hits, matches)
     return values
 
 
-def _protocol(queries, gallery, own_rows, matches, no_match, nmi, seed) -> dict:
-    same_set = gallery is queries
+def _protocol(queries, gallery, same_set, own_rows, matches, no_match, nmi, seed) -> dict:
     n_classes = len(np.unique(queries.labels))
     return {
         "queries": len(queries),
@@ -163,6 +193,22 @@ def mean_average_precision_at_r(items: Embeddings) -> float:
     for block, hits in _hits(items, items, codes, codes):
         precision[block] = metrics.average_precision_at_r(hits, matches[block])
     return metrics.mean(precision, matches)
+
+
+def nearest_matches(items: Embeddings) -> np.ndarray:
+    """How many of the other items stand before the nearest of each item's own label, (N,); N where there is none.
+
+    Recall@k of an item is whether this is less than k.
+
+    >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0]], labels=["a", "b", "a", "c"])
+    >>> nearest_matches(items).tolist()
+    [1, 4, 1, 4]
+    """
+    codes = label_codes(items.labels)
+    before = np.full(len(items), len(items))
+    for block, hits in _hits(items, items, codes, codes):
+        np.minimum.at(before, block.start + hits.query, hits.rank)
+    return before
 
 
 def evaluate_ranking(

@@ -13,6 +13,7 @@ from entourage.errors import InputError
 
 __all__ = [
     "Hits",
+    "average_precision",
     "average_precision_at",
     "average_precision_at_r",
     "check_no_match",
@@ -21,6 +22,7 @@ __all__ = [
     "normalized_mutual_information",
     "r_precision",
     "recall_at",
+    "trapezoid_average_precision",
 ]
 
 
@@ -49,10 +51,19 @@ class Hits:
         return np.bincount(self.query, kept if weights is None else kept * weights, minlength=self.n_queries)
 
     @property
+    def before(self) -> np.ndarray:
+        """How many hits of its query stand before each, (H,)."""
+        return np.arange(len(self.query)) - np.searchsorted(self.query, self.query)
+
+    @property
     def precision(self) -> np.ndarray:
         """The share of hits among the items retrieved up to and with each hit, (H,)."""
-        before = np.arange(len(self.query)) - np.searchsorted(self.query, self.query)
-        return (before + 1) / (self.rank + 1)
+        return (self.before + 1) / (self.rank + 1)
+
+    @property
+    def precision_before(self) -> np.ndarray:
+        """The share of hits among the items retrieved before each hit, 1 where there is none, (H,)."""
+        return np.where(self.rank > 0, self.before / np.maximum(self.rank, 1), 1.0)
 
 
 def count_matches(query_codes, gallery_codes, own_rows) -> np.ndarray:
@@ -89,6 +100,28 @@ def average_precision_at_r(hits: Hits, matches) -> np.ndarray:
 def average_precision_at(hits: Hits, matches, k: int) -> np.ndarray:
     """Precision summed over the hits among the first k, divided by min(k, R); (N,)."""
     return hits.counted(hits.rank < k, hits.precision) / np.clip(matches, 1, k)
+
+
+def average_precision(hits: Hits, matches) -> np.ndarray:
+    """Precision summed over the hits of the whole ranking, divided by R; (N,).
+
+    >>> average_precision(Hits.from_ranking(np.array([[True, False, True]])), np.array([2])).round(4).tolist()
+    [0.8333]
+    """
+    return hits.counted(np.ones(len(hits.rank)), hits.precision) / np.maximum(matches, 1)
+
+
+def trapezoid_average_precision(hits: Hits, matches) -> np.ndarray:
+    """The area under the precision-recall curve by trapezoids, as person re-identification first measured it; (N,).
+
+    Each hit adds the mean of the precision before it (1 at the very start) and with it, divided by R.
+
+    >>> hits = Hits.from_ranking(np.array([[True, False, True]]))
+    >>> trapezoid_average_precision(hits, np.array([2])).round(4).tolist()  # (1 + 1) / 2 and (1/2 + 2/3) / 2
+    [0.7917]
+    """
+    heights = (hits.precision_before + hits.precision) / 2
+    return hits.counted(np.ones(len(hits.rank)), heights) / np.maximum(matches, 1)
 
 
 def mean(values, matches, no_match: str = "zero") -> float:

@@ -28,8 +28,9 @@ from entourage.doubts import heard_warnings
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import Scores, evaluate_embeddings
 from entourage.settings import TrainSettings, to_dict
+from entourage.shots import any_match
 from entourage.store import check_free, new_folder
-from entourage.values import Embeddings, shared_codes
+from entourage.values import Embeddings
 
 __all__ = ["SYSTEMS", "System", "TrainedRun", "encoder_of", "left_out", "partial_of", "system_named", "train_run"]
 
@@ -180,12 +181,10 @@ def _load(source, root, options: dict) -> tuple:
     training = data.load(source, "train", root, **options)
     tests = {name: data.load(source, name, root, **options) for name in names if name != "train"}
     queries, gallery = tests[names[1]], tests[names[-1]]
-    found, where = shared_codes(queries.labels, gallery.labels)
-    counts = np.bincount(where, minlength=found.max() + 1)[found]
-    if not (counts > (queries is gallery)).any():
+    if not any_match(queries, gallery):
         raise InputError(
             f"no picture of {source} to test with has another of its class to find, so that every score would be 0; "
-            "wanted test classes of two pictures or more"
+            "wanted test classes of two pictures or more (by two cameras, or in two sequences, where these are known)"
         )
     return training, tests
 
@@ -246,23 +245,21 @@ def _embedded(encoder, images, strict: bool, corrupt: list, progress) -> Embeddi
     rows, vectors = next(embed_shards(encoder, images, shard_size=len(images), **options))
     if not len(rows):
         raise InputError(f"none of the {len(images)} pictures to test with can be decoded; check the files")
-    return Embeddings.from_vectors(vectors, images.ids[rows], images.labels[rows])
+    shots = {name: getattr(images, name, None) for name in ("cameras", "sequences")}
+    shots = {name: values[rows] for name, values in shots.items() if values is not None}
+    return Embeddings.from_vectors(vectors, images.ids[rows], images.labels[rows], **shots)
 
 
 def _protocol(source, system: str, settings, training, tests: dict, history) -> dict:
     best = history.best_score
     chosen = "the last" if best is None else f"best MAP@R of held-out training classes, {best:.4f}"
-    protocol = {
+    return {
         "data": f"{source}, {' in '.join(tests)}: {_unseen(training, tests)}",
         "trained_on": f"{len(training)} pictures of {len(np.unique(training.labels))} classes",
         "system": system,
         **{name: getattr(settings, name) for name in ("encoder", "loss", "seed") if hasattr(settings, name)},
         "epoch_kept": f"{history.best_epoch} of {history.epoch}: {chosen}",
     }
-    for name, kept in (("camera", "cameras"), ("sequence", "sequences")):
-        if any(getattr(images, kept, None) is not None for images in tests.values()):
-            protocol[f"same_{name}"] = f"counted as found; the usual protocol leaves out the query's own {name}"
-    return protocol
 
 
 def _unseen(training, tests: dict) -> str:

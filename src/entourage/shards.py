@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import shutil
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from entourage import __version__
-from entourage.errors import FileError, InputError
+from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.store import check_streamable, whole_file, write_blocks
 
 __all__ = ["EmbeddedFile", "embed_to_file", "parts_of"]
@@ -87,7 +88,7 @@ def _fingerprint(encoders: Sequence, images, shard_size: int) -> str:
             digest.update(name.encode())
             digest.update(value.detach().cpu().contiguous().numpy().tobytes())
     digest.update(str(getattr(images, "root", "")).encode())
-    for part in (images.ids, getattr(images, "boxes", None), getattr(images, "pixels", None)):
+    for part in (images.ids, *(getattr(images, name, None) for name in ("boxes", "pixels", "vectors"))):
         if part is not None:
             digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
@@ -169,9 +170,22 @@ def _join(parts: Path, out: Path, images) -> EmbeddedFile:
     if not len(rows):
         raise InputError(f"none of the {len(images)} pictures can be decoded ({corrupt[0]} is the first); check them")
     blocks = (shard["vectors"] for shard in _shards(parts) if len(shard["rows"]))
-    write_blocks(out, blocks, dim, images.ids[rows], images.labels[rows])
+    columns = {name: getattr(images, name, None) for name in ("labels", "cameras", "sequences")}
+    columns = {name: values[rows] for name, values in columns.items() if values is not None}
+    if out.suffix.lower() == ".npy" and len(columns) > 1:
+        _warn_of_lost_shots(out)
+    write_blocks(out, blocks, dim, images.ids[rows], **columns)
     shutil.rmtree(parts, ignore_errors=True)
     return EmbeddedFile(out, len(rows), dim, corrupt)
+
+
+def _warn_of_lost_shots(out: Path) -> None:
+    warnings.warn(
+        f"{out} has no room for cameras and sequences, so that `evaluate` will count a query's own ones as found; "
+        "write .npz or .parquet to have them left out",
+        EntourageWarning,
+        stacklevel=4,
+    )
 
 
 def _shard(parts: Path, number: int) -> Path:

@@ -5,7 +5,7 @@ N items, d dimensions, k neighbours, T steps.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class Embeddings:
 
     vectors (N, d) float32 of length 1; ids (N,) integers or strings, unique; labels (N,) integers or strings.
     Without ids the rows are numbered 0..N-1, and `named` is False: such numbers mean nothing in another set.
+    cameras and sequences, (N,) each where known, say which items are too easy to find (see evaluation.py).
 
     >>> e = Embeddings.from_vectors([[3.0, 4.0], [0.0, 2.0]], labels=["cat", "dog"])
     >>> e.vectors.tolist()
@@ -37,6 +38,8 @@ class Embeddings:
     ids: np.ndarray | None = None
     labels: np.ndarray | None = None
     named: bool = True
+    cameras: np.ndarray | None = None
+    sequences: np.ndarray | None = None
 
     def __post_init__(self):
         vectors = _matrix(self.vectors, "vectors")
@@ -53,11 +56,12 @@ class Embeddings:
         ids = np.arange(count) if self.ids is None else _column(self.ids, "ids", count)
         _check_unique(ids)
         vectors = np.ascontiguousarray(vectors, np.float32)
-        labels = None if self.labels is None else _column(self.labels, "labels", count)
-        _freeze(self, vectors=vectors, ids=ids, labels=labels, named=named)
+        columns = {name: getattr(self, name) for name in ("labels", "cameras", "sequences")}
+        columns = {name: None if values is None else _column(values, name, count) for name, values in columns.items()}
+        _freeze(self, vectors=vectors, ids=ids, named=named, **columns)
 
     @classmethod
-    def from_vectors(cls, vectors, ids=None, labels=None) -> "Embeddings":
+    def from_vectors(cls, vectors, ids=None, labels=None, *, cameras=None, sequences=None) -> "Embeddings":
         """Check raw vectors (N, d) of any float type and scale each to length 1; the input is not changed."""
         raw = _matrix(vectors, "vectors")
         scales, lengths = _lengths(raw)
@@ -82,7 +86,7 @@ class Embeddings:
         for rows in _blocks(len(raw)):
             unit[rows] = raw[rows] / scales[rows, None] / lengths[rows, None]  # in float64, rounded once
         unit += 0.0  # -0.0 becomes 0.0, so that equal vectors are equal to the bit
-        return cls(unit, ids, labels)
+        return cls(unit, ids, labels, cameras=cameras, sequences=sequences)
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -92,13 +96,14 @@ class Embeddings:
         return self.vectors.shape[1]
 
     def take(self, rows) -> "Embeddings":
-        """The given rows, in the given order, with their ids and labels."""
-        labels = None if self.labels is None else self.labels[rows]
-        return Embeddings(self.vectors[rows], self.ids[rows], labels, named=self.named)
+        """The given rows, in the given order, with all that is known of them."""
+        columns = {name: getattr(self, name) for name in ("labels", "cameras", "sequences")}
+        columns = {name: None if values is None else values[rows] for name, values in columns.items()}
+        return replace(self, vectors=self.vectors[rows], ids=self.ids[rows], **columns)
 
     def replace_vectors(self, vectors) -> "Embeddings":
         """Other vectors for the same items: the ids, labels and order stay."""
-        return Embeddings(vectors, self.ids, self.labels, named=self.named)
+        return replace(self, vectors=vectors)
 
 
 @dataclass(frozen=True, eq=False)

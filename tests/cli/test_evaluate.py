@@ -41,3 +41,20 @@ def test_the_table_holds_the_same_numbers_in_percent_and_nothing_on_standard_err
     assert shown.stderr == ""
     lines = dict(line.rsplit(maxsplit=1) for line in shown.stdout.splitlines() if line)
     assert {name: lines[name] for name in METRICS} == {name: f"{100 * scores[name]:.2f}" for name in METRICS}
+
+
+def test_a_querys_own_camera_and_junk_are_left_out_where_the_file_says_so(tmp_path):
+    """Rankings as in test_shots: 2 junk, 5 own camera, 10 wrong, 20 right, 30 wrong, 40 right, 50 own camera."""
+
+    def at(*degrees):
+        return np.stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))], axis=1)
+
+    np.savez(tmp_path / "q.npz", vectors=at(0), labels=[7], cameras=[1])
+    persons, cameras = [-1, 7, 0, 7, 9, 7, 7], [1, 1, 1, 2, 1, 3, 1]
+    np.savez(tmp_path / "g.npz", vectors=at(2, 5, 10, 20, 30, 40, 50), labels=persons, cameras=cameras)
+    command = f"evaluate {tmp_path}/q.npz --gallery {tmp_path}/g.npz --no-nmi --json"
+    scores = document(run(f"{command} --junk -1"))
+    assert scores["metrics"]["map"] == pytest.approx((1 / 2 + 2 / 4) / 2)
+    assert "same_camera" in scores["protocol"]
+    every_shot = document(run(f"{command} --all-shots"))
+    assert "map" not in every_shot["metrics"] and every_shot["metrics"]["recall@2"] == 1

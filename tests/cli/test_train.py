@@ -75,6 +75,26 @@ def test_metrics_are_those_of_evaluate_on_the_embedded_test_classes(tmp_path):
     assert scores["protocol"].items() <= shown["protocol"].items()
 
 
+def test_the_rule_of_sequences_is_that_of_evaluate_on_the_embedded_splits(inside, tmp_path):
+    lines = ["label,path,split,is_query,is_gallery,sequence"]
+    for line in (inside / "birds" / "birds.csv").read_text().splitlines()[1:]:
+        label, path, split = line.split(",")
+        shot = int(path[-5])
+        roles = ",," if split == "train" else f",{shot == 0},{shot > 0}"
+        lines.append(f"{label},{inside}/birds/{path},{split}{roles},{label} {shot // 2}")
+    (tmp_path / "birds.csv").write_text("\n".join(lines) + "\n")
+    shown = document(run(f"train {tmp_path}/birds.csv --out {tmp_path}/run {TRAIN} --no-nmi --json"))
+    for split in ("query", "gallery"):
+        to = f"--split {split} --out {tmp_path}/{split}.npz"
+        document(run(f"embed {tmp_path}/birds.csv --model {tmp_path}/run {to} --json"))
+    evaluate = f"evaluate {tmp_path}/query.npz --gallery {tmp_path}/gallery.npz --no-nmi --json"
+    scores = document(run(evaluate))
+    assert scores["metrics"] == shown["metrics"] and "map" in scores["metrics"]
+    assert scores["metrics"]["map"] != document(run(f"{evaluate} --all-shots"))["metrics"]["map@1000"]
+    lost = run(f"embed {tmp_path}/birds.csv --model {tmp_path}/run --split query --out {tmp_path}/query.npy --json")
+    assert lost.exit_code == 0 and "has no room for cameras and sequences" in lost.stderr
+
+
 def test_a_folder_and_a_table_of_the_same_pictures_train_the_same_encoder(inside, tmp_path):
     for name, source in {"folder": "birds", "table": "birds/birds.csv"}.items():
         shown = document(run(f"train {source} --out {tmp_path}/{name} {TRAIN} --encoder small-rgb --no-nmi --json"))

@@ -18,6 +18,10 @@ def evaluate(
     gallery: Annotated[Path | None, typer.Option(help="Vectors to search in. Default: VECTORS themselves.")] = None,
     gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
     no_match: Annotated[str, typer.Option(help="Queries without a match: zero (papers) or drop.")] = "zero",
+    junk: Annotated[str | None, typer.Option(help="Label of gallery items that are neither right nor wrong.")] = None,
+    all_shots: Annotated[
+        bool, typer.Option("--all-shots", help="Count items of the query's own camera or sequence as found.")
+    ] = False,
     nmi: Annotated[
         bool, typer.Option("--nmi/--no-nmi", help="Cluster for NMI, which is slow for many classes.")
     ] = True,
@@ -26,7 +30,8 @@ def evaluate(
 ) -> None:
     """Score VECTORS by retrieval.
 
-    Gives recall@k, R-precision, MAP@R, mAP@1000 and NMI.
+    Gives recall@k, R-precision, MAP@R, mAP@1000 and NMI. Where the files carry cameras or sequences, a query's own are
+    left out, and the mAP of person re-identification is added.
     """
     from entourage.evaluation import evaluate_embeddings
     from entourage.progress import terminal_progress
@@ -34,9 +39,9 @@ def evaluate(
 
     if gallery is None and gallery_labels is not None:
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
-    items = read_vectors(vectors, labels=labels)
+    items = read_vectors(vectors, labels=labels, shots=not all_shots)
     check_labelled(items, vectors, "--labels")
-    target = None if gallery is None else read_vectors(gallery, labels=gallery_labels)
+    target = None if gallery is None else read_vectors(gallery, labels=gallery_labels, shots=not all_shots)
     if target is not None:
         check_labelled(target, gallery, "--gallery-labels")
     if target is not None and is_same(gallery, vectors):
@@ -44,6 +49,7 @@ def evaluate(
             raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
         target = None  # one set, in which no item finds itself
     with terminal_progress() as progress:
-        scores = evaluate_embeddings(items, target, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
+        options = {"no_match": no_match, "junk": junk, "nmi": nmi, "seed": seed}
+        scores = evaluate_embeddings(items, target, progress=progress, **options)
     print_warnings(list(scores.warnings))
     print_report(scores.document(), as_json, facts(scores.protocol), facts(scores.metrics, percent=True))

@@ -27,12 +27,13 @@ _TILE_VALUES = 2**25  # similarities held at once: 128 MiB
 
 
 def match_ranks(
-    queries: Embeddings, gallery: Embeddings, query_codes, gallery_codes
+    queries: Embeddings, gallery: Embeddings, query_codes, gallery_codes, left_out=None
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Of some queries at a time, (block, query (H,), rank (H,)): one entry for each gallery item of the query's code.
 
     query counts from the block's start, in order; rank counts from 0, rising within a query. Ties by id, and the
-    query itself is nowhere in its ranking, as in `search`.
+    query itself is nowhere in its ranking, as in `search`. left_out: groups of the queries (N, G) and of the gallery
+    (M, G); items that share a group with the query, in any of the G columns, are nowhere in its ranking either.
 
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0]])
     >>> codes = np.array([0, 1, 0, 1])
@@ -46,6 +47,8 @@ def match_ranks(
     vectors = gallery.vectors if in_order else gallery.vectors[by_id]
     members, starts = _members(gallery_codes[by_id], max(query_codes.max(), gallery_codes.max()) + 1)
     own_rows = _positions_of(own_gallery_rows(queries, gallery), by_id)
+    query_groups, gallery_groups = left_out or (np.empty((len(queries), 0), int), np.empty((len(gallery), 0), int))
+    gallery_groups = gallery_groups[by_id]
     first = _first_equal(vectors)
     copies = np.flatnonzero(first != np.arange(len(first)))
 
@@ -57,10 +60,13 @@ def match_ranks(
         similarities = (rows[block] @ columns.T).numpy()
         similarities[:, copies] = similarities[:, first[copies]]  # so that equal vectors need no second look
         query, matches = _matches(query_codes[block], own_rows[block], members, starts)
+        wanted = ~(query_groups[block][query] == gallery_groups[matches]).any(axis=1)
+        query, matches = query[wanted], matches[wanted]
         bounds = np.searchsorted(query, np.arange(block.stop - block.start + 1))
         ranks = np.empty(len(matches), np.int64)
         of_block = similarities, own_rows[block], matches, bounds, ranks, queries.vectors[block], vectors, margin
-        share_out(functools.partial(_count_nearer, *of_block), len(similarities))
+        groups = query_groups[block], gallery_groups
+        share_out(functools.partial(_count_nearer, *of_block, *groups), len(similarities))
         yield block, query, ranks
 
 
@@ -107,8 +113,19 @@ def _place(similarity, item, similar, positions):
     return low
 
 
+@numba.njit
+def _share_a_group(query_groups, q, item_groups, j):
+    """Whether a query and an item are in one group, in any column of (n, G) and (M, G)."""
+    for g in range(query_groups.shape[1]):  # noqa: SIM110, which numba would not know
+        if query_groups[q, g] == item_groups[j, g]:
+            return True
+    return False
+
+
 @compiled
-def _count_nearer(similarities, own_rows, matches, bounds, ranks, queries, items, margin, start, stop):
+def _count_nearer(
+    similarities, own_rows, matches, bounds, ranks, queries, items, margin, query_groups, item_groups, start, stop
+):
     """ranks[bounds[q]:bounds[q + 1]] = how many others stand before each of matches[bounds[q]:bounds[q + 1]].
 
     Of equal similarities the lower position stands first; the matches of a query come in order of position and
@@ -128,7 +145,7 @@ def _count_nearer(similarities, own_rows, matches, bounds, ranks, queries, items
         least = similar[count - 1] - margin
         between = np.zeros(count + 1, np.int64)  # items that stand before match p and after match p - 1
         for j in range(len(row)):
-            if row[j] < least or j == own_rows[q]:
+            if row[j] < least or j == own_rows[q] or _share_a_group(query_groups, q, item_groups, j):
                 continue
             place = _place(row[j], j, similar, positions)
             near_next = place < count and row[j] - similar[place] <= margin

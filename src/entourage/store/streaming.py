@@ -35,30 +35,34 @@ def labels_beside(target) -> Path:
     return Path(target).with_suffix(".csv")
 
 
-def write_blocks(target, blocks: Iterable[np.ndarray], dim: int, ids: np.ndarray, labels: np.ndarray) -> None:
-    """Write blocks (n_i, d) float32, one below the other, with ids (N,) and labels (N,), whole or not at all.
+def write_blocks(
+    target, blocks: Iterable[np.ndarray], dim: int, ids: np.ndarray, labels=None, *, cameras=None, sequences=None
+) -> None:
+    """Write blocks (n_i, d) float32, one below the other, with ids and what else is known, (N,) each, whole or not.
 
     .npz and .parquet hold everything; beside a .npy, which can be memory-mapped, ids and labels stand in a .csv.
     """
     target = Path(target)
+    columns = {"ids": ids, "labels": labels, "cameras": cameras, "sequences": sequences}
+    columns = {name: values for name, values in columns.items() if values is not None}
     suffix = target.suffix.lower()
     with whole_file(target) as temporary:
         if suffix == ".parquet":
-            _write_parquet(temporary, blocks, dim, ids, labels)
+            _write_parquet(temporary, blocks, dim, columns)
         elif suffix == ".npz":
-            _write_npz(temporary, blocks, dim, ids, labels)
+            _write_npz(temporary, blocks, dim, columns)
         else:
             with temporary.open("wb") as file:
                 _write_array(file, blocks, (len(ids), dim))
             with whole_file(labels_beside(target)) as beside:
-                _write_csv(beside, ids, labels)
+                _write_csv(beside, columns)
 
 
-def _write_npz(path: Path, blocks, dim: int, ids, labels) -> None:
+def _write_npz(path: Path, blocks, dim: int, columns: dict) -> None:
     with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
         with archive.open("vectors.npy", "w", force_zip64=True) as file:
-            _write_array(file, blocks, (len(ids), dim))
-        for name, column in (("ids", ids), ("labels", labels)):
+            _write_array(file, blocks, (len(columns["ids"]), dim))
+        for name, column in columns.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.ascontiguousarray(column), allow_pickle=False)
 
@@ -70,24 +74,30 @@ def _write_array(file, blocks, shape: tuple[int, int]) -> None:
         file.write(np.ascontiguousarray(block, "<f4").tobytes())
 
 
-def _write_parquet(path: Path, blocks, dim: int, ids, labels) -> None:
+def _singular(name: str) -> str:
+    """What a column of a table is called: a cell holds one of them."""
+    return name.removesuffix("s")
+
+
+def _write_parquet(path: Path, blocks, dim: int, columns: dict) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = pa.list_(pa.float32()), pa.array(ids[:1]).type, pa.array(labels[:1]).type
-    schema = pa.schema(list(zip(("vector", "id", "label"), kinds, strict=True)))
+    others = [(_singular(name), pa.array(column[:1]).type) for name, column in columns.items()]
+    schema = pa.schema([("vector", pa.list_(pa.float32())), *others])
     start = 0
     with pq.ParquetWriter(path, schema) as writer:
         for block in blocks:
             rows = slice(start, start + len(block))
             offsets = np.arange(len(block) + 1, dtype=np.int32) * dim
             vectors = pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(block, np.float32).ravel()))
-            writer.write_table(pa.table([vectors, pa.array(ids[rows]), pa.array(labels[rows])], schema=schema))
+            cells = [pa.array(column[rows]) for column in columns.values()]
+            writer.write_table(pa.table([vectors, *cells], schema=schema))
             start = rows.stop
 
 
-def _write_csv(path: Path, ids, labels) -> None:
+def _write_csv(path: Path, columns: dict) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(("id", "label"))
-        writer.writerows(zip(ids.tolist(), labels.tolist(), strict=True))
+        writer.writerow(map(_singular, columns))
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))

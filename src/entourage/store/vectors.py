@@ -3,6 +3,7 @@
 .npz: an array `vectors`, optional `ids` and `labels`; .parquet: a list column, optional `id` and `label` columns.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +20,20 @@ FORMATS = (".npy", ".npz", ".parquet")
 _VECTOR_NAMES = ("vectors", "vector", "embeddings", "embedding")
 
 
-def read_vectors(path, *, labels=None) -> Embeddings:
+def read_vectors(path, *, labels=None, shots: bool = False) -> Embeddings:
     """Embeddings of a file, with its ids if it has any.
 
     labels: as in read_labels; None for the file's own, if it has any; False for none, whatever the file has.
+    shots: with its cameras and sequences too, if it has any; what is called so elsewhere may mean something else.
     """
     path = existing(path, FORMATS, "vectors")
     with named(path):
-        items = Embeddings.from_vectors(**_columns(path, own_labels=labels is None))
+        items = Embeddings.from_vectors(**_columns(path, _wanted(labels is None, shots)))
     if not labels:
         return items
     given = read_labels(labels, path, items)
     with named(labels):
-        return Embeddings(items.vectors, items.ids, given, named=items.named)
+        return replace(items, labels=given)
 
 
 def check_writable_like(source, target, *, overwrite: bool) -> None:
@@ -66,21 +68,27 @@ def write_like(source, target, vectors) -> None:
             _write_parquet_like(source, temporary, vectors)
 
 
-def _columns(path: Path, *, own_labels: bool) -> dict[str, np.ndarray]:
-    """The arrays of a vectors file under the names vectors, ids and, if asked for, labels, as far as it has them."""
+def _wanted(own_labels: bool, shots: bool) -> dict[str, tuple[str, ...]]:
+    """What is read besides the vectors, each with its spellings."""
+    labels = {"labels": LABEL_NAMES} if own_labels else {}
+    others = {"cameras": ("cameras", "camera"), "sequences": ("sequences", "sequence")} if shots else {}
+    return {"ids": ID_NAMES} | labels | others
+
+
+def _columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str, np.ndarray]:
+    """The arrays of a vectors file under the names vectors, ids, ..., as far as they are wanted and there."""
     with readable(path):
         if path.suffix.lower() == ".npy":
             return {"vectors": np.load(path, mmap_mode="r", allow_pickle=False)}
         if path.suffix.lower() == ".npz":
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 columns = {"vectors": arrays[_npz_vectors(path, arrays)]}
-                return columns | {name: arrays[key] for name, key in _known_columns(arrays.files, own_labels)}
-        return _parquet_columns(path, own_labels)
+                return columns | {name: arrays[key] for name, key in _known_columns(arrays.files, wanted)}
+        return _parquet_columns(path, wanted)
 
 
-def _known_columns(names, own_labels: bool) -> list[tuple[str, str]]:
-    """What a file calls its ids and labels: ("ids", "id"), ..."""
-    wanted = {"ids": ID_NAMES, "labels": LABEL_NAMES} if own_labels else {"ids": ID_NAMES}
+def _known_columns(names, wanted: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+    """What a file calls its ids, labels, ...: ("ids", "id"), ..."""
     found = [(name, one_spelling(names, spellings)) for name, spellings in wanted.items()]
     return [(name, key) for name, key in found if key is not None]
 
@@ -96,12 +104,12 @@ def _npz_vectors(path: Path, arrays) -> str:
     return tables[0]
 
 
-def _parquet_columns(path: Path, own_labels: bool) -> dict[str, np.ndarray]:
+def _parquet_columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str, np.ndarray]:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
     columns = {"vectors": _list_column(table, _parquet_vectors(path, table.schema))}
-    return columns | {name: plain_column(table, key) for name, key in _known_columns(table.column_names, own_labels)}
+    return columns | {name: plain_column(table, key) for name, key in _known_columns(table.column_names, wanted)}
 
 
 def _parquet_vectors(path: Path, schema) -> str:

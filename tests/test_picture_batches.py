@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from entourage.picture_batches import PictureBatches
-from entourage.values import Images
+from entourage.values import Embeddings, Images
 
 PIXELS = np.random.default_rng(0).integers(0, 255, (6, 5, 7), dtype=np.uint8)
 IMAGES = Images(PIXELS, np.arange(6))
@@ -78,3 +78,11 @@ def test_augmentation_is_decided_by_the_draw_and_the_row(images):
     assert first[2] == first[3], "the same row twice"
     assert len(set(first.tolist())) == 4
     assert not torch.allclose(torch.cat(shifts((0, 2))), first)
+
+
+def test_vectors_stand_where_pictures_would():
+    items = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(6, 3)))
+    batches = list(PictureBatches(items, ROWS, None, draw=(0, 1)))
+    assert [batch.rows.tolist() for batch in batches] == [rows.tolist() for rows in ROWS]
+    for batch, rows in zip(batches, ROWS, strict=True):
+        np.testing.assert_array_equal(batch.pictures, items.vectors[rows])

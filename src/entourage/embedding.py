@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from entourage.devices import device_named
 from entourage.encoders import CallableEncoder, HuggingFaceEncoder
+from entourage.encoders.vectors import check_takes
 from entourage.errors import EntourageWarning, InputError
 from entourage.preprocessing import Preprocessing, as_pictures
 from entourage.progress import Progress
@@ -34,6 +35,7 @@ def embed(
 ) -> np.ndarray:
     """Vectors (N, d) float32 of an image set, of pixels (N, H, W[, 3]) uint8, or of a list a CallableEncoder takes.
 
+    An Embeddings set goes through an encoder of vectors.
     A picture that cannot be decoded gets a row of NaN and a warning; with `strict` it raises CorruptImage.
     at_once: pictures in a batch; workers: decoding threads; device: where the encoder is moved to, if
     given: auto, cpu, cuda, cuda:1.
@@ -89,6 +91,7 @@ def embed_shards(
     cannot be decoded are missing from `rows`, and their paths are appended to `corrupt`; a shard that has lost all its
     pictures comes as empty arrays.
     """
+    check_takes(encoder, images)
     planned = shard_rows(len(images), shard_size)
     numbers = range(len(planned)) if shards is None else list(shards)
     if not set(numbers) <= set(range(len(planned))):
@@ -150,6 +153,8 @@ def _embedded(
     """(rows, vectors) of each batch."""
     if isinstance(encoder, CallableEncoder):
         return _by_callable(encoder, images, batches, workers, strict, corrupt)
+    if hasattr(images, "vectors"):
+        return ((rows, _vectors(encoder, torch.from_numpy(images.vectors[rows]))) for rows in batches)
     images = PixelSet(images) if isinstance(images, np.ndarray) else images
     preprocessing = getattr(encoder, "preprocessing", None) or Preprocessing.small()
     pixels = getattr(images, "pixels", None)
@@ -191,6 +196,7 @@ def _decoded(images, batches, transform, workers, strict, corrupt) -> Iterator[t
 
 def _usual_batch(encoder: Encoder) -> int:
     """Few of the large pictures of a large model: a batch of 256 would take gigabytes."""
+    encoder = getattr(encoder, "encoder", encoder)  # inside its slices
     return 32 if isinstance(encoder, HuggingFaceEncoder) else 256
 
 

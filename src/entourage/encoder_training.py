@@ -24,8 +24,10 @@ from entourage.devices import device_named
 from entourage.embedding import embed_shards
 from entourage.encoders import build_encoder
 from entourage.encoders.saving import is_saved_encoder
+from entourage.encoders.vectors import check_takes
 from entourage.errors import FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
+from entourage.losses import build_loss
 from entourage.picture_batches import PictureBatch, PictureBatches
 from entourage.sampling import check_usable_classes, class_balanced_batches, hold_out_classes, share_of_rank
 from entourage.settings import EncoderSettings, to_dict
@@ -144,6 +146,19 @@ class EncoderTraining:
             )
         return mean_average_precision_at_r(Embeddings.from_vectors(vectors, labels=images.labels[rows]))
 
+    def criterion(self, loss=None, dim: int | None = None) -> nn.Module:
+        """The settings' loss, or a loss object instead of it, for embeddings of `dim` dimensions (the encoder's)."""
+        s = self.settings
+        options, chosen = (s.loss_options, s.loss) if loss is None else ({}, loss)
+        dim = self.encoder.dim if dim is None else dim
+        return seeded(s.seed, lambda: build_loss(chosen, self.n_classes, dim, **options)).to(self.device)
+
+    def loss_group(self, criterion: nn.Module) -> dict:
+        """What a loss learns itself, as a group of the optimizer: it wants larger steps and no decay."""
+        rate = self.settings.loss_learning_rate
+        rate = 100 * self.settings.learning_rate if rate is None else rate
+        return {"params": list(criterion.parameters()), "lr": rate, "weight_decay": 0.0}
+
     def optimizer(self, *groups: dict) -> torch.optim.Optimizer:
         """Adam with a group for the encoder, and further ones: {"params": [...], "lr": ..., "weight_decay": ...}."""
         free = [p for p in self.encoder.parameters() if p.requires_grad]
@@ -160,10 +175,12 @@ class EncoderTraining:
         *,
         optimizer: torch.optim.Optimizer | None = None,
         batches: Callable[[int], PictureBatches] | None = None,
+        patience: int | None = None,
     ) -> History:
         """Train the encoder, and with it the parts a system has besides; leave both as they were in the best epoch.
 
-        loss: of a batch as `batches(epoch)` gives them, by default class-balanced ones.
+        loss: of a batch as `batches(epoch)` gives them, by default class-balanced ones. patience: instead of the
+        settings', for a system whose last epochs must come.
         """
         s, log = self.settings, None
         if self.folder and distributed.is_main():
@@ -177,7 +194,7 @@ class EncoderTraining:
             loss=loss,
             evaluate=self.score if len(self.held_out) else None,
             epochs=s.epochs,
-            patience=s.patience,
+            patience=s.patience if patience is None else patience,
             evaluate_every=s.evaluate_every,
             seed=s.seed,
             clip=s.clip,
@@ -196,22 +213,31 @@ class EncoderTraining:
         decisive = {name: value for name, value in to_dict(self.settings).items() if name not in _NOT_DECISIVE}
         digest = hashlib.sha256(f"{json.dumps(decisive, sort_keys=True)}{parts!r}".encode())
         images = self.images
-        for part in (images.labels, getattr(images, "ids", None), getattr(images, "pixels", None)):
+        for part in (getattr(images, name, None) for name in ("labels", "ids", "pixels", "vectors")):
             if part is not None:
                 digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
 
 
 def _encoder(settings: EncoderSettings, images) -> nn.Module:
-    """A new one by name and settings, or a saved one as it is."""
+    """A new one by name and settings, or a saved one as it is; one that takes such items."""
     if is_saved_encoder(settings.encoder):
-        return build_encoder(settings.encoder, **settings.encoder_options)
+        encoder = build_encoder(settings.encoder, **settings.encoder_options)
+    else:
+        encoder = build_encoder(settings.encoder, **_encoder_options(settings, images))
+    check_takes(encoder, images)
+    return encoder
+
+
+def _encoder_options(settings: EncoderSettings, images) -> dict:
     options = {"dim": settings.dim, **settings.encoder_options}
+    if settings.encoder in ("linear", "mlp") and hasattr(images, "vectors"):
+        options["in_dim"] = images.dim
     if settings.image_size is not None:
         options["size"] = settings.image_size
     elif settings.encoder == "small" and hasattr(images, "pixels"):
         options["size"] = None  # pictures in memory keep theirs
-    return build_encoder(settings.encoder, **options)
+    return options
 
 
 def _check_folder(folder, resume: bool) -> None:

@@ -1,9 +1,13 @@
-"""Batches of pictures for training: rows in, tensors out, decoded and augmented ahead of their use."""
+"""Batches of pictures for training: rows in, tensors out, decoded and augmented ahead of their use.
+
+Vectors of an Embeddings set stand where pictures would, as they are.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from entourage.preprocessing import as_pictures
@@ -13,7 +17,7 @@ __all__ = ["PictureBatch", "PictureBatches"]
 
 @dataclass(frozen=True, eq=False)
 class PictureBatch:
-    """Some rows (b,) of an image set with their pictures (b, C, H, W)."""
+    """Some rows (b,) of an image set with their pictures (b, C, H, W), or of Embeddings with their vectors (b, d)."""
 
     rows: np.ndarray
     pictures: Tensor
@@ -48,6 +52,10 @@ class PictureBatches:
         return len(self.batches)
 
     def __iter__(self) -> Iterator[PictureBatch]:
+        if hasattr(self.images, "vectors"):
+            for rows in self.batches:
+                yield PictureBatch(rows, torch.from_numpy(self.images.vectors[rows]))
+            return
         if self._as_they_are():
             for rows in self.batches:
                 yield PictureBatch(rows, as_pictures(self.images.pixels[rows])[:, None])

@@ -35,7 +35,7 @@ from entourage.values import Embeddings
 __all__ = ["SYSTEMS", "System", "TrainedRun", "encoder_of", "left_out", "partial_of", "system_named", "train_run"]
 
 ENCODER, METRICS, CONFIG, LOG, BOARD = "encoder", "metrics.json", "config.json", "log.jsonl", "tensorboard"
-_UNTRAINED = ("small", "small-rgb")  # encoders by name that have no weights of their own
+_UNTRAINED = ("small", "small-rgb", "linear", "mlp")  # encoders by name that have no weights of their own
 
 
 @dataclass(frozen=True)
@@ -253,9 +253,10 @@ def _embedded(encoder, images, strict: bool, corrupt: list, progress) -> Embeddi
 def _protocol(source, system: str, settings, training, tests: dict, history) -> dict:
     best = history.best_score
     chosen = "the last" if best is None else f"best MAP@R of held-out training classes, {best:.4f}"
+    kind = "vectors" if hasattr(training, "vectors") else "pictures"
     return {
         "data": f"{source}, {' in '.join(tests)}: {_unseen(training, tests)}",
-        "trained_on": f"{len(training)} pictures of {len(np.unique(training.labels))} classes",
+        "trained_on": f"{len(training)} {kind} of {len(np.unique(training.labels))} classes",
         "system": system,
         **{name: getattr(settings, name) for name in ("encoder", "loss", "seed") if hasattr(settings, name)},
         "epoch_kept": f"{history.best_epoch} of {history.epoch}: {chosen}",

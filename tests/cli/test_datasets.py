@@ -25,7 +25,7 @@ def test_the_list_without_a_root():
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert [line.split()[0] for line in lines[1:10]] == [
-        *("cars", "csv", "cub", "folder", "glyphs", "in_shop", "market1501", "omniglot", "sop")
+        *("cars", "csv", "cub", "folder", "glyphs", "in_shop", "market1501", "omniglot", "sop", "vectors")
     ]
     assert "train 25,882, query 14,218, gallery 12,612  absent" in result.stdout
     assert "fetches cub, omniglot, sop, and says where to get the others" in result.stdout

@@ -26,7 +26,7 @@ def test_every_dataset_keeps_the_promises_of_the_table():
     for name, module in data.DATASETS.items():
         found = import_module(module)
         assert found.TITLE and isinstance(found.EXPECTED, dict) and callable(found.load), name
-        assert name in ("csv", "folder", "glyphs") or (found.HOME and (found.ARCHIVES or found.PUT)), name
+        assert name in ("csv", "folder", "glyphs", "vectors") or (found.HOME and (found.ARCHIVES or found.PUT)), name
         for archive in found.ARCHIVES:
             assert archive.url.startswith(("https://", "http://")) and archive.size > 0
             assert len(archive.checksum.partition(":")[2]) in (32, 64)
@@ -86,7 +86,7 @@ def test_an_empty_root_has_only_what_is_built_in(tmp_path):
     found = states(tmp_path)
     assert list(found) == list(data.DATASETS)
     assert found.pop("glyphs") == (True, "built in")
-    assert found.pop("csv") == found.pop("folder") == (None, "any place")
+    assert found.pop("csv") == found.pop("folder") == found.pop("vectors") == (None, "any place")
     assert set(found.values()) == {(False, "absent")}
 
 

@@ -89,7 +89,7 @@ def test_other_modules_are_not_saved(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "large"}, "its kind is 'large'; wanted small or huggingface"),
+        ({"kind": "large"}, "its kind is 'large'; wanted small, huggingface, vectors or sliced"),
         ({"preprocessing": {"colour": 1}}, "the field 'colour'"),
         ({"options": {"dim": 8, "width": 5}}, "cannot be used"),
         ({"system": "context_refiner"}, "wanted encoder"),

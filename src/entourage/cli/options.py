@@ -29,7 +29,9 @@ Labels = Annotated[
 ]
 Images = Annotated[
     str,
-    typer.Argument(help="A dataset as `entourage datasets` lists them, a folder or a .csv.", metavar="IMAGES"),
+    typer.Argument(
+        help="A dataset as `entourage datasets` lists them, a folder, a .csv, or a file of vectors.", metavar="IMAGES"
+    ),
 ]
 Root = Annotated[
     Path | None,

@@ -4,7 +4,8 @@ A module offers load(split, root=None, **options) -> an image set, TITLE, EXPECT
 HOME and PUT (where to get it and where to put it) and ARCHIVES (what can be fetched).
 
 An image set has len(), labels (N,), ids (N,) of text, picture(row) -> a PIL image, take(rows) -> an image set.
-Two kinds: values.Images in memory, files.ImageFiles on disk.
+Two kinds: values.Images in memory, files.ImageFiles on disk. A file of vectors is loaded as values.Embeddings, which
+have vectors instead of pictures.
 """
 
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from entourage.data.files import ImageFiles
 from entourage.errors import EntourageError, EntourageWarning, FileError, InputError
-from entourage.values import Images
+from entourage.values import Embeddings, Images
 
 __all__ = ["DATASETS", "describe", "get", "load", "splits"]
 
@@ -29,13 +30,15 @@ DATASETS = {
     "market1501": "entourage.data.market1501",
     "omniglot": "entourage.data.omniglot",
     "sop": "entourage.data.sop",
+    "vectors": "entourage.data.vectors",
 }
 _BUILT_IN = "glyphs"
-_BY_PATH = ("csv", "folder")
+_BY_PATH = ("csv", "folder", "vectors")
+_OF_VECTORS = (".npy", ".npz", ".parquet")
 
 
-def load(name_or_path, split: str, root=None, **options) -> Images | ImageFiles:
-    """A split of a dataset, a folder or a .csv; the options are those of its module.
+def load(name_or_path, split: str, root=None, **options) -> Images | ImageFiles | Embeddings:
+    """A split of a dataset, a folder, a .csv or a file of vectors; the options are those of its module.
 
     A dataset is looked for under `root`, by default the folder ENTOURAGE_DATA names. The paths in a .csv start from
     `root`, by default its own folder.
@@ -98,6 +101,8 @@ def _module_and_place(name_or_path, root):
     path = Path(name)
     if path.suffix.lower() == ".csv":
         return _named("csv"), {"root": path, "images_root": root}
+    if path.suffix.lower() in _OF_VECTORS:
+        return _named("vectors"), {"root": path}
     if path.is_dir():
         if root is not None:
             raise InputError(f"root is {root} but {path} is a folder itself; leave root out")

@@ -17,7 +17,7 @@ from entourage.data.files import ImageFiles
 from entourage.data.layout import IMAGE_SUFFIXES, check_split, data_root, is_image_name, warn_of_shared_classes
 from entourage.errors import EntourageWarning, FileError, InputError
 
-__all__ = ["load", "splits", "warn_of_single_images"]
+__all__ = ["divided_classes", "load", "splits", "warn_of_single_images"]
 
 TITLE = "a folder of images, one folder a class"
 EXPECTED = {}
@@ -39,7 +39,7 @@ def load(split: str, root=None, *, train_share: float | None = None) -> ImageFil
         warn_of_shared_classes(folder, list(files["train"]), list(tested))
         return _as_images(folder, f"{split}/", files[split], split)
     files = _files_by_class(folder)
-    trained, tested = _divided(folder, sorted(files), 0.5 if train_share is None else train_share)
+    trained, tested = divided_classes(folder, sorted(files), 0.5 if train_share is None else train_share)
     chosen = trained if split == "train" else tested
     return _as_images(folder, "", {label: files[label] for label in chosen}, split)
 
@@ -95,12 +95,13 @@ def _images_below(folder: Path, label: str) -> list[str]:
     return sorted(found)
 
 
-def _divided(folder: Path, classes: list[str], share: float) -> tuple[list[str], list[str]]:
+def divided_classes(where: Path, classes: list, share: float) -> tuple[list, list]:
+    """The first `share` of the classes, which train, and the others, which test; one at least of each."""
     if not 0 < share < 1:
         raise InputError(f"train_share is {share}; wanted more than 0 and less than 1, as a part of the classes")
     if len(classes) < 2:
         raise FileError(
-            f"{folder} has 1 class, {classes[0]!r}; wanted two or more folders, to train on some, test on others"
+            f"{where} has 1 class, {classes[0]!r}; wanted two or more classes, to train on some, test on others"
         )
     count = min(max(int(len(classes) * share + 1e-9), 1), len(classes) - 1)  # 0.29 * 100 is a little less than 29
     return classes[:count], classes[count:]

@@ -1,13 +1,24 @@
 """Encoders: pictures in, unit vectors out.
 
 An encoder is a torch module with `forward(pictures (b, C, H, W)) -> (b, d) unit vectors`,
-`feature_map(pictures) -> (b, c, h, w)`, `dim`, and the `preprocessing` its pictures want. `entourage.embedding.embed`
-takes it from there.
+`feature_map(pictures) -> (b, c, h, w)`, `projected(pictures) -> (b, d)` of any length, `dim`, and the `preprocessing`
+its pictures want. `entourage.embedding.embed` takes it from there. VectorEncoder takes vectors instead of pictures.
 """
 
 from entourage.encoders.adapter import CallableEncoder
 from entourage.encoders.huggingface import HuggingFaceEncoder
 from entourage.encoders.saving import build_encoder, load_encoder, save_encoder
+from entourage.encoders.sliced import SlicedEncoder
 from entourage.encoders.small import SmallResNet
+from entourage.encoders.vectors import VectorEncoder
 
-__all__ = ["CallableEncoder", "HuggingFaceEncoder", "SmallResNet", "build_encoder", "load_encoder", "save_encoder"]
+__all__ = [
+    "CallableEncoder",
+    "HuggingFaceEncoder",
+    "SlicedEncoder",
+    "SmallResNet",
+    "VectorEncoder",
+    "build_encoder",
+    "load_encoder",
+    "save_encoder",
+]

@@ -88,8 +88,12 @@ class HuggingFaceEncoder(nn.Module):
         """With random weights, by a configuration of transformers or the dict it gives."""
         return cls(backbone_from_config(config), **options)
 
+    def projected(self, pictures: Tensor) -> Tensor:
+        """(b, dim), before they are scaled to length 1."""
+        return self.projection(self._pooled(pictures))
+
     def forward(self, pictures: Tensor) -> Tensor:
-        return F.normalize(self.projection(self._pooled(pictures)), dim=1)
+        return F.normalize(self.projected(pictures), dim=1)
 
     def feature_map(self, pictures: Tensor) -> Tensor:
         """(b, c, h, w): a conv net's last map, or a transformer's patch tokens in their places."""

@@ -6,7 +6,9 @@ from pathlib import Path
 from torch import nn
 
 from entourage.encoders.huggingface import HuggingFaceEncoder
+from entourage.encoders.sliced import SlicedEncoder
 from entourage.encoders.small import SmallResNet
+from entourage.encoders.vectors import VectorEncoder
 from entourage.errors import InputError
 from entourage.preprocessing import Preprocessing
 from entourage.store import read_model, usable_model, write_model
@@ -15,14 +17,15 @@ __all__ = ["build_encoder", "is_saved_encoder", "load_encoder", "save_encoder"]
 
 _SYSTEM = "encoder"
 _SMALL = {"small": {"in_channels": 1, "size": 32}, "small-rgb": {"in_channels": 3, "size": 64}}
+_OF_VECTORS = {"linear": {}, "mlp": {"hidden": (512,)}}
 
 
 def build_encoder(name: str, **options) -> nn.Module:
     """An encoder by name; the options are those of its class.
 
     "small" and "small-rgb" are the small residual net, with new weights (its `size` is that of the pictures, 32 and 64
-    if not given, or None to keep theirs); a folder written by save_encoder is loaded; any other name is a Hugging Face
-    model, by folder or hub name.
+    if not given, or None to keep theirs); "linear" and "mlp" take vectors of `in_dim` dimensions; a folder written by
+    save_encoder is loaded; any other name is a Hugging Face model, by folder or hub name.
 
     >>> build_encoder("small", dim=16).dim
     16
@@ -32,6 +35,10 @@ def build_encoder(name: str, **options) -> nn.Module:
         size = options.pop("size")
         options.setdefault("preprocessing", Preprocessing.small(size, options["in_channels"]))
         return _with_options(name, SmallResNet, options)
+    if name in _OF_VECTORS:
+        if "in_dim" not in options:
+            raise InputError(f"the encoder {name} takes vectors; wanted items that are vectors, or in_dim")
+        return _with_options(name, VectorEncoder, _OF_VECTORS[name] | options)
     if is_saved_encoder(name):
         if options:
             raise InputError(f"{name} is an encoder with settings of its own; leave out {', '.join(sorted(options))}")
@@ -50,15 +57,7 @@ def is_saved_encoder(folder) -> bool:
 
 def save_encoder(folder, encoder: nn.Module, *, overwrite: bool = False) -> None:
     """Write an encoder into a new folder that is enough to load it again, offline."""
-    if isinstance(encoder, SmallResNet):
-        config = {"kind": "small"}
-    elif isinstance(encoder, HuggingFaceEncoder):
-        config = {"kind": "huggingface", "model": json.loads(encoder.backbone.config.to_json_string(use_diff=False))}
-    else:
-        raise InputError(
-            f"the encoder is a {type(encoder).__name__}; only SmallResNet and HuggingFaceEncoder are saved"
-        )
-    config |= {"options": encoder.options, "preprocessing": encoder.preprocessing.to_dict()}
+    config = _config(encoder)
     weights = {name: value.detach().cpu().contiguous() for name, value in encoder.state_dict().items()}
     write_model(folder, _SYSTEM, config, weights, overwrite=overwrite)
 
@@ -67,15 +66,36 @@ def load_encoder(folder) -> nn.Module:
     """The encoder that save_encoder wrote, ready to embed."""
     config, weights = read_model(folder, _SYSTEM)
     with usable_model(folder):
-        options = config["options"] | {"preprocessing": Preprocessing.from_dict(config["preprocessing"])}
-        if config["kind"] == "small":
-            encoder = SmallResNet(**options)
-        elif config["kind"] == "huggingface":
-            encoder = HuggingFaceEncoder.from_config(config["model"], **options)
-        else:
-            raise ValueError(f"its kind is {config['kind']!r}; wanted small or huggingface")
+        encoder = _from_config(config)
         encoder.load_state_dict(weights)
     return encoder.eval()
+
+
+def _config(encoder: nn.Module) -> dict:
+    """All that is needed to build it again, its weights aside."""
+    if isinstance(encoder, SlicedEncoder):
+        return {"kind": "sliced", "options": encoder.options, "encoder": _config(encoder.encoder)}
+    if isinstance(encoder, VectorEncoder):
+        return {"kind": "vectors", "options": encoder.options}
+    if isinstance(encoder, SmallResNet):
+        config = {"kind": "small"}
+    elif isinstance(encoder, HuggingFaceEncoder):
+        config = {"kind": "huggingface", "model": json.loads(encoder.backbone.config.to_json_string(use_diff=False))}
+    else:
+        raise InputError(f"the encoder is a {type(encoder).__name__}; only those of entourage.encoders are saved")
+    return config | {"options": encoder.options, "preprocessing": encoder.preprocessing.to_dict()}
+
+
+def _from_config(config: dict) -> nn.Module:
+    kind, options = config["kind"], config["options"]
+    if kind == "sliced":
+        return SlicedEncoder(_from_config(config["encoder"]), **options)
+    if kind == "vectors":
+        return VectorEncoder(**options)
+    if kind not in ("small", "huggingface"):
+        raise ValueError(f"its kind is {kind!r}; wanted small, huggingface, vectors or sliced")
+    options = options | {"preprocessing": Preprocessing.from_dict(config["preprocessing"])}
+    return SmallResNet(**options) if kind == "small" else HuggingFaceEncoder.from_config(config["model"], **options)
 
 
 def _with_options(name: str, build, options: dict) -> nn.Module:

@@ -61,5 +61,9 @@ class SmallResNet(nn.Module):
         """(b, 4 * width, H / 8, W / 8), rounded up."""
         return self.stages(self.stem(pictures[:, None] if pictures.ndim == 3 else pictures))
 
+    def projected(self, pictures: Tensor) -> Tensor:
+        """(b, dim), before they are scaled to length 1."""
+        return self.projection(self.pool(self.feature_map(pictures)))
+
     def forward(self, pictures: Tensor) -> Tensor:
-        return F.normalize(self.projection(self.pool(self.feature_map(pictures))), dim=1)
+        return F.normalize(self.projected(pictures), dim=1)

@@ -1,0 +1,43 @@
+"""A file of vectors that exist already, with their labels: .npy, .npz or .parquet.
+
+Half of the classes, in sorted order, train and the others test, as for a folder of images; the split "all" is the whole
+file, which needs no labels.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from entourage.data.folder import divided_classes
+from entourage.data.layout import check_split
+from entourage.errors import InputError
+from entourage.store import read_vectors
+from entourage.values import Embeddings
+
+__all__ = ["load", "splits"]
+
+TITLE = "a file of vectors, with labels"
+EXPECTED = {}
+ARCHIVES = ()
+
+
+def load(
+    split: str, root, *, labels: str | None = None, train_share: float = 0.5, all_shots: bool = False
+) -> Embeddings:
+    """A split of the file at `root`, in its order. labels: a file, or the name of a column; default: its own.
+
+    `train_share` of the classes train. all_shots: do not read the columns camera and sequence, if there are any.
+    """
+    path = Path(root)
+    check_split(split, (*splits(path), "all"), str(path))
+    items = read_vectors(path, labels=labels, shots=not all_shots)
+    if split == "all":
+        return items
+    if items.labels is None:
+        raise InputError(f"{path} has no labels of its own; wanted one per vector: name them with the option labels")
+    trained, tested = divided_classes(path, np.unique(items.labels).tolist(), train_share)
+    return items.take(np.flatnonzero(np.isin(items.labels, trained if split == "train" else tested)))
+
+
+def splits(root, **options) -> tuple[str, ...]:
+    return "train", "test"

@@ -1,0 +1,53 @@
+"""An encoder on top of vectors that exist already: linear, or with hidden layers."""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from entourage.errors import InputError
+
+__all__ = ["VectorEncoder", "check_takes"]
+
+
+class VectorEncoder(nn.Module):
+    """Vectors (b, in_dim) -> (b, dim) unit vectors: Linear, or Linear-ReLU for each width in `hidden` before it.
+
+    It has no preprocessing and no feature map: what it takes are the vectors of an Embeddings set.
+    """
+
+    preprocessing = None
+
+    def __init__(self, in_dim: int, dim: int = 128, *, hidden: tuple[int, ...] = (), dropout: float = 0.0):
+        super().__init__()
+        hidden = tuple(hidden)
+        if min(in_dim, dim, *hidden) < 1:
+            raise InputError(
+                f"in_dim, dim and hidden are {in_dim}, {dim} and {hidden}; wanted 1 or more dimensions each"
+            )
+        if not 0 <= dropout < 1:
+            raise InputError(f"dropout is {dropout}; wanted 0 or more and less than 1")
+        self.in_dim, self.dim = in_dim, dim
+        self.options = {"in_dim": in_dim, "dim": dim, "hidden": list(hidden), "dropout": dropout}
+        layers: list[nn.Module] = []
+        for n_in, n_out in zip((in_dim, *hidden), hidden, strict=False):
+            layers += [nn.Linear(n_in, n_out), nn.ReLU(), nn.Dropout(dropout)]
+        self.layers = nn.Sequential(*layers)
+        self.projection = nn.Linear(hidden[-1] if hidden else in_dim, dim)
+
+    def projected(self, vectors: Tensor) -> Tensor:
+        """(b, dim), before they are scaled to length 1."""
+        return self.projection(self.layers(vectors))
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        return F.normalize(self.projected(vectors), dim=1)
+
+
+def check_takes(encoder, items) -> None:
+    """Refuse vectors for an encoder of pictures, pictures for one of vectors, and vectors of other dimensions."""
+    wanted = getattr(encoder, "in_dim", None)
+    given = items.vectors.shape[1] if hasattr(items, "vectors") else None
+    if wanted == given:
+        return
+    if wanted is None:
+        raise InputError(f"the items are vectors of {given} dimensions; wanted an encoder of vectors: linear or mlp")
+    seen = "pictures" if given is None else f"vectors of {given} dimensions"
+    raise InputError(f"the items are {seen} and the encoder takes vectors of {wanted}; bring those, or another encoder")

@@ -1,11 +1,13 @@
 """k-means: its steps against plain loops, its results against scikit-learn."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 from sklearn.cluster import KMeans
 
-from entourage.clustering import MOST_ITERATIONS, _means, _nearest, _start, kmeans
+from entourage.clustering import MOST_ITERATIONS, _means, _nearest, _start, few_clusters, kmeans
 from entourage.metrics import normalized_mutual_information
 from entourage.values import Embeddings
 
@@ -73,3 +75,18 @@ def test_every_iteration_is_reported_and_both_bars_end_full():
     assert starts[-1] == (40, 40) and len(starts) > 10
     assert iterations[:2] == [(1, MOST_ITERATIONS), (2, MOST_ITERATIONS)]
     assert iterations[-1] == (MOST_ITERATIONS, MOST_ITERATIONS)
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["faiss", "scikit-learn"])
+def test_few_clusters_by_either_library(installed, monkeypatch):
+    if installed:
+        pytest.importorskip("faiss")
+    else:
+        monkeypatch.setitem(sys.modules, "faiss", None)
+    vectors, labels = sample(n_classes=4, per_class=30)
+    clusters = few_clusters(vectors, 4, 1)
+    assert normalized_mutual_information(labels, clusters) > 0.9
+    assert clusters.tolist() == few_clusters(vectors, 4, 1).tolist()
+    assert clusters.dtype == np.int64 and set(clusters.tolist()) <= set(range(4))
+    same = few_clusters(np.eye(3, dtype=np.float32)[[0, 0, 1]], 5)  # fewer vectors than clusters, two of them equal
+    assert same[0] == same[1] != same[2]

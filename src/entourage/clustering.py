@@ -1,4 +1,4 @@
-"""Clusters of embeddings: k-means for many clusters, at the speed of matrix products.
+"""Clusters of embeddings: k-means for many clusters, at the speed of matrix products, and for few by a library.
 
 With thousands of clusters of a few items each, as NMI asks for, the start decides the result and costs the most:
 greedy k-means++ (several candidates for each centre, the best is taken; Arthur and Vassilvitskii 2007), as in
@@ -6,10 +6,11 @@ scikit-learn, whose form of it is made for few clusters. N vectors, d dimensions
 """
 
 import math
+import warnings
 
 import numpy as np
 
-__all__ = ["MOST_ITERATIONS", "kmeans"]
+__all__ = ["MOST_ITERATIONS", "few_clusters", "kmeans"]
 
 MOST_ITERATIONS = 20
 _ROWS_AT_ONCE = 1024
@@ -36,6 +37,28 @@ def kmeans(vectors, n_clusters: int, seed: int = 0, *, progress=None) -> np.ndar
         report("clustering (iterations)", iteration + 1, MOST_ITERATIONS)
     report("clustering (iterations)", MOST_ITERATIONS, MOST_ITERATIONS)  # also where fewer sufficed
     return clusters.numpy()
+
+
+def few_clusters(vectors, n_clusters: int, seed: int = 0) -> np.ndarray:
+    """Cluster of each vector (N, d), (N,), for a handful of clusters: k-means of faiss, or of scikit-learn without it.
+
+    A cluster may stay empty. What comes out depends on which of the two is installed, and on the seed.
+    """
+    vectors = np.ascontiguousarray(vectors, np.float32)
+    n_clusters = min(n_clusters, len(vectors))
+    try:
+        import faiss
+    except ImportError:
+        from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct vectors than clusters
+            return KMeans(n_clusters, n_init=1, random_state=seed).fit_predict(vectors).astype(np.int64)
+    every = {"min_points_per_centroid": 1, "max_points_per_centroid": len(vectors)}  # no sampling, no complaints
+    clustering = faiss.Kmeans(vectors.shape[1], n_clusters, niter=MOST_ITERATIONS, seed=seed, **every)
+    clustering.train(vectors)
+    return clustering.index.search(vectors, 1)[1].ravel()
 
 
 def _start(vectors, n_clusters: int, draw: np.random.Generator, report):

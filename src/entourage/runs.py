@@ -27,7 +27,7 @@ from entourage import __version__, data
 from entourage.doubts import heard_warnings
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import Scores, evaluate_embeddings
-from entourage.settings import TrainSettings, to_dict
+from entourage.settings import DivideSettings, TrainSettings, to_dict
 from entourage.shots import any_match
 from entourage.store import check_free, new_folder
 from entourage.values import Embeddings
@@ -56,7 +56,10 @@ class System:
         return getattr(import_module(module), name)
 
 
-SYSTEMS = {"baseline": System(TrainSettings, "entourage.systems.baseline:train_baseline")}
+SYSTEMS = {
+    "baseline": System(TrainSettings, "entourage.systems.baseline:train_baseline"),
+    "divide": System(DivideSettings, "entourage.systems.divide_and_conquer:train_divided"),
+}
 
 
 @dataclass(frozen=True, eq=False)

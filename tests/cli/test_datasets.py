@@ -24,7 +24,7 @@ def test_the_list_without_a_root():
     result = run("datasets")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert [line.split()[0] for line in lines[1:10]] == [
+    assert [line.split()[0] for line in lines[1:11]] == [
         *("cars", "csv", "cub", "folder", "glyphs", "in_shop", "market1501", "omniglot", "sop", "vectors")
     ]
     assert "train 25,882, query 14,218, gallery 12,612  absent" in result.stdout

@@ -1,9 +1,9 @@
 """One fit loop for every system: step, evaluate, keep the best, checkpoint, resume.
 
 The loop is handed what it needs and knows no system: `batches(epoch)` gives the epoch's batches and must depend on
-the epoch alone, `loss(batch)` gives a scalar, `evaluate()` scores the model as it stands (higher is better) on
-classes held out of training. Everything that decides the result is in the checkpoint or follows from the seed, so a
-resumed run ends with the same weights as one that was never interrupted.
+the epoch and the model's state alone, `loss(batch)` gives a scalar, `evaluate()` scores the model as it stands (higher
+is better) on classes held out of training. Everything that decides the result is in the checkpoint or follows from
+the seed, so a resumed run ends with the same weights as one that was never interrupted.
 
 Under `torchrun` every process runs the loop on its own share of each batch (see distributed.py); the first one
 evaluates, writes and reports.

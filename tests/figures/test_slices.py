@@ -1,0 +1,33 @@
+"""Pictures of slices: what is drawn is what was given."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from entourage.figures import save
+from entourage.figures.slices import draw_first_slices, draw_specialities
+
+RECALLS = {"baseline": {1: [0.2, 0.3, 0.35], 4: [0.4, 0.5, 0.6]}, "divided": {1: [0.1, 0.3, 0.5], 4: [0.3, 0.5, 0.7]}}
+
+
+def test_a_panel_for_each_k_and_a_line_for_each_model():
+    figure = draw_first_slices(RECALLS, "unseen classes")
+    assert [axes.get_title() for axes in figure.axes] == ["recall@1", "recall@4"]
+    for axes, k in zip(figure.axes, (1, 4), strict=True):
+        lines = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+        for model, by_k in RECALLS.items():
+            np.testing.assert_allclose(lines[model], [[m + 1, 100 * by_k[k][m]] for m in range(3)])
+
+
+@pytest.mark.parametrize("colours", [False, True])
+def test_a_row_for_each_learner_with_the_pictures_it_alone_finds(tmp_path, colours):
+    picture = Image.new("RGB" if colours else "L", (9, 7))
+    figure = draw_specialities([[picture] * 3, [], [np.asarray(picture)] * 12], "only one finds", most=5)
+    (axes,) = figure.axes
+    rows = [image.get_extent()[2] for image in axes.get_images()]
+    assert [sum(row == place + 0.95 for row in rows) for place in range(3)] == [3, 0, 5]
+    said = [text.get_text() for text in axes.texts]
+    assert said == ["only one finds", "learner 1\n3 found", "learner 2\n0 found", "learner 3\n12 found"]
+    save(figure, tmp_path / "f.png")
+    with Image.open(tmp_path / "f.png") as drawn:
+        assert drawn.size[0] > 300

@@ -1,0 +1,260 @@
+"""Divide and conquer: who learns from what, that it learns, and that an interrupted run ends as one that was not."""
+
+import numpy as np
+import pytest
+import torch
+from pytorch_metric_learning.losses import CircleLoss
+
+from entourage.embedding import embed
+from entourage.encoder_training import encoder_training
+from entourage.encoders import SlicedEncoder, load_encoder, save_encoder
+from entourage.errors import FileError, InputError
+from entourage.evaluation import mean_average_precision_at_r
+from entourage.settings import DivideSettings
+from entourage.systems import divide_and_conquer
+from entourage.systems.divide_and_conquer import train_divided
+from entourage.systems.divide_and_conquer.learners import Learners
+from entourage.values import Embeddings, Images
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def stripes(n_classes=12, per_class=8, seed=0) -> Images:
+    """Classes of striped pictures, each of its own direction and width, shifted and noisy."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:16, :16]
+    labels = np.repeat(np.arange(n_classes), per_class)
+    pixels = []
+    for label in labels:
+        angle, width = np.pi * label / n_classes, 1.5 + label % 3
+        wave = np.sin((np.cos(angle) * x + np.sin(angle) * y) / width + rng.uniform(0, 6.3))
+        pixels.append(127 + 60 * wave + rng.normal(0, 25, (16, 16)))
+    return Images(np.clip(pixels, 0, 255).astype(np.uint8), labels)
+
+
+def vectors(n_classes=16, per_class=10, seed=0) -> Embeddings:
+    """Classes around their centres in 6 of 24 dimensions, noise in all of them."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(n_classes), per_class)
+    centres = np.hstack([rng.normal(size=(n_classes, 6)), np.zeros((n_classes, 18))])
+    return Embeddings.from_vectors(centres[labels] + 0.6 * rng.normal(size=(len(labels), 24)), labels=labels)
+
+
+IMAGES, ITEMS = stripes(), vectors()
+SETTINGS = {
+    "dim": 16,
+    "learners": 2,
+    "encoder_options": {"width": 4},
+    "batch_classes": 4,
+    "epochs": 4,
+    "validation_share": 0.3,
+}
+OF_VECTORS = {"encoder": "linear", "encoder_options": {}}
+
+
+def settings(**changed) -> DivideSettings:
+    return DivideSettings(**(SETTINGS | changed))
+
+
+def state(encoder) -> dict:
+    return {name: value.clone() for name, value in encoder.state_dict().items()}
+
+
+def equal(left, right) -> bool:
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def map_at_r(encoder, items) -> float:
+    return mean_average_precision_at_r(Embeddings.from_vectors(embed(encoder, items), labels=items.labels))
+
+
+# ---- who learns from what ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def followed(monkeypatch):
+    """What was done, in order: ("divide", whether it was the first), ("whole",), ("learner", which, whose items)."""
+    done = []
+    real_divide, real_loss = Learners.divide, divide_and_conquer._Division.loss
+
+    def divide(self, vectors, rows, seed, *, first):
+        done.append(("divide", first))
+        real_divide(self, vectors, rows, seed, first=first)
+
+    def loss(self, batch):
+        owners = self.learners.learner_of[np.searchsorted(self.training.rows, batch.rows)]
+        done.append(("whole",) if self.conquering else ("learner", self._learner(batch), set(owners.tolist())))
+        return real_loss(self, batch)
+
+    monkeypatch.setattr(Learners, "divide", divide)
+    monkeypatch.setattr(divide_and_conquer._Division, "loss", loss)
+    return done
+
+
+def test_it_clusters_every_t_epochs_divides_and_then_conquers(followed):
+    chosen = settings(epochs=5, recluster_every=2, conquer_share=0.4, validation_share=0.0, **OF_VECTORS)
+    train_divided(ITEMS, chosen)
+    kinds = [kind for kind, *_ in followed]
+    assert [what[1] for what in followed if what[0] == "divide"] == [True, False]  # before epochs 1 and 3
+    end = kinds.index("whole")
+    assert set(kinds[end:]) == {"whole"} and kinds[:end].count("divide") == 2
+    assert len(kinds[end:]) == 2 * len(ITEMS) / (4 * 4)  # two epochs of 4 classes by 4
+
+
+def test_a_batch_is_of_one_cluster_and_goes_to_its_learner(followed):
+    train_divided(IMAGES, settings(epochs=2, conquer_share=0.0))
+    batches = [what[1:] for what in followed if what[0] == "learner"]
+    assert {learner for learner, _ in batches} == {0, 1}
+    assert all(owners == {learner} for learner, owners in batches)
+
+
+def test_one_learners_loss_reaches_its_slice_alone():
+    with encoder_training(ITEMS, settings(dim=8, learners=4, **OF_VECTORS)) as training:
+        training.encoder = SlicedEncoder(training.encoder, 4)
+        learners = divide_and_conquer._learners(training, None)
+        embeddings = training.encoder(torch.from_numpy(ITEMS.vectors[:40].copy()))
+        learners.loss_of(2, embeddings, torch.from_numpy(ITEMS.labels[:40].copy())).backward()
+    reached = training.encoder.encoder.projection.weight.grad.abs().sum(dim=1) > 0
+    assert reached.tolist() == [False] * 4 + [True] * 2 + [False] * 2
+
+
+def test_every_learner_and_the_whole_have_losses_of_their_own_size():
+    chosen = settings(loss="proxy-anchor", learners=4, dim=8, epochs=1, **OF_VECTORS)
+    with encoder_training(ITEMS, chosen) as training:
+        learners = divide_and_conquer._learners(training, None)
+    shapes = [tuple(loss.criterion.proxies.shape) for loss in learners.losses]
+    assert shapes == [(training.n_classes, 2)] * 4
+    assert tuple(learners.whole.criterion.proxies.shape) == (training.n_classes, 8)
+
+
+# ---- what comes out ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{}, {"loss_options": {"learn_beta": True}}, {"loss": "ms"}, {"loss": "proxy-anchor"}],
+    ids=["margin", "margin, learned boundary", "ms", "proxies"],
+)
+def test_on_vectors_the_classes_it_learns_from_come_apart(changed):
+    untrained, _ = train_divided(ITEMS, settings(epochs=0, **OF_VECTORS))
+    rates = {"learning_rate": 1e-2, "loss_learning_rate": 0.05}
+    encoder, _ = train_divided(ITEMS, settings(epochs=12, validation_share=0.0, **rates, **OF_VECTORS, **changed))
+    assert isinstance(encoder, SlicedEncoder) and encoder.slices == 2 and not encoder.training
+    assert map_at_r(encoder, ITEMS) > map_at_r(untrained, ITEMS) + 0.1
+
+
+def test_on_pictures_the_classes_it_learns_from_come_apart():
+    untrained, _ = train_divided(IMAGES, settings(epochs=0))
+    encoder, _ = train_divided(IMAGES, settings(epochs=16, learning_rate=3e-3, validation_share=0.0))
+    assert map_at_r(encoder, IMAGES) > map_at_r(untrained, IMAGES) + 0.1
+
+
+def test_an_mlp_on_vectors_and_through_a_folder(tmp_path):
+    chosen = settings(encoder="mlp", encoder_options={"hidden": [20], "dropout": 0.1}, epochs=2)
+    encoder, history = train_divided(ITEMS, chosen)
+    assert history.best_score is not None
+    save_encoder(tmp_path / "e", encoder)
+    np.testing.assert_array_equal(embed(load_encoder(tmp_path / "e"), ITEMS), embed(encoder, ITEMS))
+
+
+def test_an_encoder_divided_before_is_divided_anew_or_stays(tmp_path):
+    encoder, _ = train_divided(ITEMS, settings(epochs=1, **OF_VECTORS))
+    save_encoder(tmp_path / "e", encoder)
+    for learners in (2, 4):
+        again, _ = train_divided(ITEMS, settings(encoder=str(tmp_path / "e"), encoder_options={}, learners=learners))
+        assert again.slices == learners and not isinstance(again.encoder, SlicedEncoder)
+
+
+def test_a_loss_object_takes_the_place_of_a_name():
+    _, by_object = train_divided(ITEMS, settings(epochs=1, conquer_share=0.0, **OF_VECTORS), loss=CircleLoss())
+    _, by_name = train_divided(ITEMS, settings(epochs=1, conquer_share=0.0, **OF_VECTORS))
+    assert by_object.curve[1]["loss"] != by_name.curve[1]["loss"]
+
+
+def test_it_does_not_stop_before_it_has_conquered():
+    chosen = settings(epochs=8, patience=1, learning_rate=0.0, **OF_VECTORS)  # no epoch is better than the first
+    _, history = train_divided(ITEMS, chosen)
+    assert (history.best_epoch, history.epoch) == (0, 7)  # six divided, and as many more as patience allows
+
+
+def test_the_result_is_decided_by_data_settings_and_seed():
+    ends = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(len(ends))
+        encoder, history = train_divided(ITEMS, settings(seed=seed, **OF_VECTORS))
+        ends.append((state(encoder), history.curve))
+    assert equal(ends[0][0], ends[1][0]) and ends[0][1] == ends[1][1]
+    assert not equal(ends[0][0], ends[2][0])
+
+
+# ---- interrupted -------------------------------------------------------------------------------------------------
+
+
+def interrupt_in(epoch):
+    def progress(title, done, total):
+        if f"(epoch {epoch}/" in title:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+@pytest.mark.parametrize("epoch", [1, 3, 4])
+def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(tmp_path, epoch):
+    """Clustered before epochs 1 and 4: a run resumed in 2 or 3 must find the clusters of an earlier state."""
+    chosen = settings(epochs=6, recluster_every=3, loss_options={"learn_beta": True}, dim=24, learners=3, **OF_VECTORS)
+    unbroken, wanted = train_divided(ITEMS, chosen, run_folder=tmp_path / "unbroken")
+    with pytest.raises(KeyboardInterrupt):
+        train_divided(ITEMS, chosen, run_folder=tmp_path / "run", progress=interrupt_in(epoch))
+    encoder, history = train_divided(ITEMS, chosen, run_folder=tmp_path / "run", resume=True)
+    assert history == wanted and equal(state(encoder), state(unbroken))
+
+
+def test_pictures_are_resumed_alike(tmp_path):
+    unbroken, wanted = train_divided(IMAGES, settings(), run_folder=tmp_path / "unbroken")
+    with pytest.raises(KeyboardInterrupt):
+        train_divided(IMAGES, settings(), run_folder=tmp_path / "run", progress=interrupt_in(2))
+    encoder, history = train_divided(IMAGES, settings(), run_folder=tmp_path / "run", resume=True)
+    assert history == wanted and equal(state(encoder), state(unbroken))
+
+
+def test_a_run_is_resumed_only_on_its_own_vectors(tmp_path):
+    train_divided(ITEMS, settings(epochs=1, **OF_VECTORS), run_folder=tmp_path)
+    with pytest.raises(FileError, match="belongs to other data or settings"):
+        train_divided(vectors(seed=1), settings(epochs=1, **OF_VECTORS), run_folder=tmp_path, resume=True)
+
+
+# ---- what is refused ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"learners": 1}, "learners is 1; wanted 2 or more"),
+        ({"learners": 3}, "dim is 16 for 3 learners; wanted as many dimensions for each: choose dim a multiple of 3"),
+        ({"recluster_every": 0}, "recluster_every is 0; wanted 1 or more"),
+        ({"conquer_share": 1.5}, "conquer_share is 1.5; wanted 0 or more and at most 1"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(changed, said):
+    with pytest.raises(InputError, match=said):
+        settings(**changed)
+
+
+def test_clusters_without_anything_to_tell_apart_are_refused():
+    """As many learners as classes far apart: every cluster is one class."""
+    items = Embeddings.from_vectors(np.repeat(np.eye(4), 3, axis=0) + 1e-3, labels=np.repeat(np.arange(4), 3))
+    chosen = settings(learners=4, validation_share=0.0, dim=64, **OF_VECTORS)
+    with pytest.raises(InputError, match=r"no cluster has two classes with two or more items each.*use fewer clusters"):
+        train_divided(items, chosen)
+
+
+@pytest.mark.parametrize(
+    ("items", "encoder", "said"),
+    [
+        (ITEMS, "small", "the items are vectors of 24 dimensions; wanted an encoder of vectors: linear or mlp"),
+        (IMAGES, "linear", "the encoder linear takes vectors"),
+    ],
+)
+def test_pictures_and_vectors_are_not_confused(items, encoder, said):
+    with pytest.raises(InputError, match=said):
+        train_divided(items, settings(encoder=encoder, encoder_options={}))

@@ -22,12 +22,12 @@ def test_a_panel_for_each_k_and_a_line_for_each_model():
 @pytest.mark.parametrize("colours", [False, True])
 def test_a_row_for_each_learner_with_the_pictures_it_alone_finds(tmp_path, colours):
     picture = Image.new("RGB" if colours else "L", (9, 7))
-    figure = draw_specialities([[picture] * 3, [], [np.asarray(picture)] * 12], "only one finds", most=5)
+    figure = draw_specialities([[picture] * 3, [], [np.asarray(picture)] * 12], [3, 0, 40], "only one finds", most=5)
     (axes,) = figure.axes
     rows = [image.get_extent()[2] for image in axes.get_images()]
     assert [sum(row == place + 0.95 for row in rows) for place in range(3)] == [3, 0, 5]
     said = [text.get_text() for text in axes.texts]
-    assert said == ["only one finds", "learner 1\n3 found", "learner 2\n0 found", "learner 3\n12 found"]
+    assert said == ["only one finds", "learner 1\n3 found", "learner 2\n0 found", "learner 3\n40 found"]
     save(figure, tmp_path / "f.png")
     with Image.open(tmp_path / "f.png") as drawn:
         assert drawn.size[0] > 300

@@ -6,7 +6,7 @@
     is_query, is_gallery   True or False (1, 0) in validation, empty in train; both True everywhere, or both columns
                 left out: every image searches among all others, and the split is called "test"
     x_1, x_2, y_1, y_2     optional box, in pixels: left, right, top, bottom; empty where there is none
-    sequence    optional: kept with the images; scores do not use it yet
+    sequence    optional: which images belong together; a query does not find those of its own
 
 The columns and their meaning are those of open-metric-learning.readthedocs.io, "Dataset format".
 """

@@ -36,18 +36,18 @@ def draw_first_slices(recalls: dict[str, dict[int, Sequence[float]]], title: str
     return figure
 
 
-def draw_specialities(pictures: Sequence[Sequence], title: str, *, most: int = 10) -> Figure:
-    """Queries that one slice alone gets right (Fig. S1): a row for each slice, with as many pictures as there are.
+def draw_specialities(pictures: Sequence[Sequence], counts: Sequence[int], title: str, *, most: int = 10) -> Figure:
+    """Queries that one slice alone gets right (Fig. S1): a row for each slice, with the first `most` pictures.
 
-    pictures[k]: those of slice k + 1, each a PIL image or an array; the first `most` are shown, their number is told.
+    pictures[k]: some that slice k + 1 alone finds, each a PIL image or an array; counts[k]: how many there are.
     """
     figure = Figure(figsize=(_CELL * (most + 2.4), _CELL * (len(pictures) + 1)))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(-2.2, most + 0.2), ylim=(len(pictures) + 0.1, -0.9))
     axes.axis("off")
     axes.text(-2.1, -0.5, title, fontsize=11, fontweight="bold", va="center")
-    for row, found in enumerate(pictures):
-        axes.text(-0.15, row + 0.5, f"learner {row + 1}\n{len(found)} found", ha="right", va="center", fontsize=8)
+    for row, (found, count) in enumerate(zip(pictures, counts, strict=True)):
+        axes.text(-0.15, row + 0.5, f"learner {row + 1}\n{count} found", ha="right", va="center", fontsize=8)
         for place, picture in enumerate(found[:most]):
             extent = (place + 0.05, place + 0.95, row + 0.95, row + 0.05)
             axes.imshow(np.asarray(picture), cmap="gray", vmin=0, vmax=255, extent=extent)

@@ -48,6 +48,7 @@ SETTINGS = {
     "batch_classes": 4,
     "epochs": 4,
     "validation_share": 0.3,
+    "conquer_share": 0.25,
 }
 OF_VECTORS = {"encoder": "linear", "encoder_options": {}}
 

@@ -12,7 +12,8 @@ __all__ = ["DivideSettings"]
 class DivideSettings(TrainSettings):
     """K learners, each on a slice of the embedding and a cluster of the data; the defaults are the paper's.
 
-    The learning rate alone is not: 1e-5 is for its pretrained encoder, ours is for one trained from nothing.
+    Two are not: its learning rate, 1e-5, is for a pretrained encoder, ours is for one trained from nothing; and
+    conquer_share is that of its authors' code (100 of 200 epochs), as the paper does not say.
     """
 
     loss: str = "margin"
@@ -23,7 +24,7 @@ class DivideSettings(TrainSettings):
     """K: slices of the embedding, and clusters of the data; dim is a multiple of it."""
     recluster_every: int = 2
     """T: epochs between two clusterings of the training pictures."""
-    conquer_share: float = 0.25
+    conquer_share: float = 0.5
     """Share of the epochs, the last ones, that train the whole embedding on all the data."""
 
     def __post_init__(self):
@@ -43,6 +44,6 @@ class DivideSettings(TrainSettings):
         """How many epochs train one learner at a time; the others train the whole.
 
         >>> DivideSettings(epochs=20).divided_epochs
-        15
+        10
         """
         return self.epochs - round(self.conquer_share * self.epochs)

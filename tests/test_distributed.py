@@ -64,12 +64,12 @@ def test_what_the_first_process_says_counts(runs):
     assert [found(runs["two"], rank)["from_main"] for rank in (0, 1)] == [0.25, 0.25]
 
 
-@every_loss
-def test_two_processes_end_with_the_weights_of_one(runs, loss):
-    alone = weights(runs["one"], 0, loss)
-    assert len(alone) >= 4
+@pytest.mark.parametrize("model", [*two_processes.LOSSES, "divided"])
+def test_two_processes_end_with_the_weights_of_one(runs, model):
+    alone = weights(runs["one"], 0, model)
+    assert len(alone) >= 2
     for rank in (0, 1):
-        together = weights(runs["two"], rank, loss)
+        together = weights(runs["two"], rank, model)
         for name, value in alone.items():
             torch.testing.assert_close(together[name], value, rtol=0, atol=1e-6, msg=name)
 

@@ -16,10 +16,11 @@ from torch.nn import functional as F
 from entourage import distributed
 from entourage.losses import build_loss
 from entourage.sampling import class_balanced_batches, share_of_rank
-from entourage.settings import TrainSettings
+from entourage.settings import DivideSettings, TrainSettings
 from entourage.systems.baseline import train_baseline
+from entourage.systems.divide_and_conquer import train_divided
 from entourage.training import RunLog, fit_model, seeded
-from entourage.values import Images
+from entourage.values import Embeddings, Images
 
 LOSSES = ("ms", "margin", "proxy-anchor")
 LABELS = np.repeat(np.arange(6), 5)
@@ -42,6 +43,7 @@ def main(folder: Path) -> None:
     encoder, history = baseline(folder)
     tensors |= {f"baseline.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
     found["curve"] = history.curve
+    tensors |= {f"divided.{key}": value.contiguous() for key, value in divided().state_dict().items()}
     save_file(tensors, folder / f"rank{distributed.rank()}.safetensors")
     (folder / f"rank{distributed.rank()}.json").write_text(json.dumps(found))
     distributed.stop()
@@ -95,6 +97,14 @@ def baseline(folder: Path):
     pixels = np.random.default_rng(0).integers(0, 255, (48, 8, 8), dtype=np.uint8)
     settings = TrainSettings(dim=4, encoder_options={"width": 4}, batch_classes=3, batch_per_class=2, epochs=2)
     return train_baseline(Images(pixels, np.arange(48) // 6), settings, run_folder=folder / "baseline")
+
+
+def divided() -> nn.Module:
+    """Learners on slices of vectors, clustered by the first process before every epoch."""
+    options = {"encoder": "linear", "dim": 4, "validation_share": 0.0, "learning_rate": 0.01}
+    sizes = {"learners": 2, "recluster_every": 1, "batch_classes": 2, "batch_per_class": 2, "epochs": 4}
+    items = Embeddings.from_vectors(VECTORS.numpy(), labels=LABELS)
+    return train_divided(items, DivideSettings(**options, **sizes))[0]
 
 
 if __name__ == "__main__":

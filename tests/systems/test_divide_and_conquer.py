@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from pytorch_metric_learning.losses import CircleLoss
 
+from entourage.data.files import ImageFiles
 from entourage.embedding import embed
 from entourage.encoder_training import encoder_training
 from entourage.encoders import SlicedEncoder, load_encoder, save_encoder
@@ -117,6 +119,28 @@ def test_one_learners_loss_reaches_its_slice_alone():
         learners.loss_of(2, embeddings, torch.from_numpy(ITEMS.labels[:40].copy())).backward()
     reached = training.encoder.encoder.projection.weight.grad.abs().sum(dim=1) > 0
     assert reached.tolist() == [False] * 4 + [True] * 2 + [False] * 2
+
+
+def test_items_that_cannot_be_decoded_stay_where_they_are():
+    learners = Learners(6, [torch.nn.Identity()] * 2, torch.nn.Identity())
+    learners.assigned.copy_(torch.tensor([0, 0, 1, 1, 1, 0]))
+    left_and_right = np.array([[0, 1], [1, 0], [1, 0], [0, 1]], np.float32)
+    learners.divide(left_and_right, np.array([0, 2, 3, 5]), 0, first=False)
+    assert learners.learner_of.tolist() == [0, 0, 1, 1, 1, 0]  # 1 and 4 were not there, the others are where they were
+
+
+def test_a_corrupt_picture_is_named_and_the_others_are_divided(tmp_path):
+    for number, pixels in enumerate(IMAGES.pixels):
+        Image.fromarray(pixels).save(tmp_path / f"{number}.png")
+    (tmp_path / "3.png").write_bytes(b"no picture")
+    files = ImageFiles(tmp_path, np.array([f"{number}.png" for number in range(len(IMAGES))]), IMAGES.labels)
+    corrupt = []
+    train_divided(files, settings(epochs=1, image_size=16, workers=1, validation_share=0.0), corrupt=corrupt)
+    assert corrupt == [str(tmp_path / "3.png")]
+    for number in range(len(IMAGES)):
+        (tmp_path / f"{number}.png").write_bytes(b"no picture")
+    with pytest.raises(InputError, match="none of the 96 pictures to learn from can be decoded"):
+        train_divided(files, settings(epochs=1, image_size=16, workers=1, validation_share=0.0))
 
 
 def test_every_learner_and_the_whole_have_losses_of_their_own_size():

@@ -2,17 +2,23 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from entourage import runs
+from entourage import data, runs
+from entourage.data import market1501
+from entourage.data.layout import Count
+from entourage.embedding import embed
 from entourage.encoders import SmallResNet, save_encoder
 from entourage.errors import EntourageWarning, InputError
+from entourage.evaluation import evaluate_embeddings
 from entourage.runs import SYSTEMS, encoder_of, train_run
 from entourage.settings import TrainSettings
 from entourage.training import History
+from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -54,6 +60,33 @@ def test_a_table_in_which_every_match_is_of_the_querys_own_sequence_is_refused_b
     with pytest.raises(InputError, match="in two sequences, where these are known"):
         train_run(people, tmp_path / "run", settings=SETTINGS)
     assert not (tmp_path / "run.partial").exists()
+
+
+def test_persons_are_searched_without_what_their_own_camera_saw(tmp_path, monkeypatch):
+    """A miniature of Market-1501: by another camera every person looks like noise, by the same one as in the query."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "Market-1501-v15.09.15"
+    for place in ("bounding_box_train", "query", "bounding_box_test"):
+        (folder / place).mkdir(parents=True)
+    for person in range(1, 13):
+        trains = person < 7
+        for camera in (1, 2):
+            picture = rng.integers(0, 255, (16, 8, 3)).astype(np.uint8)
+            for shot, place in enumerate(["train"] * 2 if trains else ["query", "test"] if camera == 1 else ["test"]):
+                where = folder / (place if place == "query" else f"bounding_box_{place}")
+                Image.fromarray(picture).save(where / f"{person:04}_c{camera}s1_{shot:06}_00.jpg")
+    counts = {"train": Count(24, 6), "query": Count(6, 6), "gallery": Count(12, 6)}
+    monkeypatch.setattr(market1501, "EXPECTED", counts)
+    monkeypatch.setattr(market1501, "FILES", {split: count.images for split, count in counts.items()})
+    chosen = replace(SETTINGS, encoder="small-rgb", validation_share=0.0)
+    run = train_run("market1501", tmp_path / "run", root=tmp_path, settings=chosen, nmi=False)
+    assert run.protocol["same_camera"] == "items of the query's label by its own camera left out"
+    assert run.scores.metrics["recall@1"] < 1  # the same picture stands first, and does not count
+    assert {"recall@5", "map", "map-trapezoid"} <= set(run.scores.metrics)
+    encoder = encoder_of(tmp_path / "run")
+    items = [data.load("market1501", split, tmp_path) for split in ("query", "gallery")]
+    queries, gallery = (Embeddings.from_vectors(embed(encoder, each), each.ids, each.labels) for each in items)
+    assert evaluate_embeddings(queries, gallery, nmi=False).metrics["recall@1"] == 1  # without the rule
 
 
 def test_a_system_of_the_table_is_called_with_its_own_settings(people, tmp_path, monkeypatch):

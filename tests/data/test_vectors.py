@@ -34,6 +34,13 @@ def test_the_whole_file_needs_no_labels(tmp_path):
     assert data.load(tmp_path / "v.npy", "test", labels=str(tmp_path / "l.npy")).labels.tolist() == [1, 1, 2, 2]
 
 
+def test_a_file_is_named_by_its_path_alone(file, tmp_path):
+    with pytest.raises(InputError, match=r"v\.npz is a file itself; leave root out"):
+        data.load(file, "train", tmp_path)
+    with pytest.raises(InputError, match="vectors are read from a file but none is given"):
+        data.load("vectors", "train")
+
+
 def test_what_cannot_be_divided_is_refused(file, tmp_path):
     with pytest.raises(InputError, match="train_share is 1"):
         data.load(file, "train", train_share=1)

@@ -101,12 +101,13 @@ def _module_and_place(name_or_path, root):
     path = Path(name)
     if path.suffix.lower() == ".csv":
         return _named("csv"), {"root": path, "images_root": root}
-    if path.suffix.lower() in _OF_VECTORS:
-        return _named("vectors"), {"root": path}
-    if path.is_dir():
+    of_vectors = path.suffix.lower() in _OF_VECTORS
+    if of_vectors or path.is_dir():
         if root is not None:
-            raise InputError(f"root is {root} but {path} is a folder itself; leave root out")
-        return _named("folder"), {"root": path}
+            raise InputError(
+                f"root is {root} but {path} is a {'file' if of_vectors else 'folder'} itself; leave root out"
+            )
+        return _named("vectors" if of_vectors else "folder"), {"root": path}
     raise InputError(
         f"dataset is {name!r}; known are: {', '.join(sorted(DATASETS))}, or the path of a folder or .csv that exists: "
         "use one of them"

@@ -50,4 +50,7 @@ def check_takes(encoder, items) -> None:
     if wanted is None:
         raise InputError(f"the items are vectors of {given} dimensions; wanted an encoder of vectors: linear or mlp")
     seen = "pictures" if given is None else f"vectors of {given} dimensions"
-    raise InputError(f"the items are {seen} and the encoder takes vectors of {wanted}; bring those, or another encoder")
+    raise InputError(
+        f"the items are {seen} and the encoder takes vectors of {wanted} dimensions, as Embeddings; "
+        "bring those, or another encoder"
+    )

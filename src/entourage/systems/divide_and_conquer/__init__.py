@@ -83,7 +83,8 @@ class _Division:
         training = self.training
         if distributed.is_main():
             images = training.images.take(training.rows)
-            rows, vectors = next(embed_shards(training.encoder, images, shard_size=len(images), **training.decoding))
+            options = {"shard_size": len(images), "progress": training.progress, **training.decoding}
+            rows, vectors = next(embed_shards(training.encoder, images, **options))
             if not len(rows):
                 raise InputError(f"none of the {len(images)} pictures to learn from can be decoded; check the files")
             self.learners.divide(vectors, rows, training.settings.seed, first=epoch == 1)

@@ -69,6 +69,7 @@ def test_queries_that_only_one_slice_finds_as_by_a_plain_loop():
     for k in range(3):
         wanted = [q for q in range(400) if before[k, q] == 0 and all(before[j, q] >= 30 for j in range(3) if j != k)]
         assert found[k].tolist() == wanted
+    assert sum(map(len, only_one_finds(before, lost_at=1))) > sum(map(len, found))
 
 
 def test_what_only_one_learner_finds_is_found_in_vectors_too():

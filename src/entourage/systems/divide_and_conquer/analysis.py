@@ -30,8 +30,13 @@ class SliceScores:
     """Of every slice, the rows of the queries that it alone finds."""
 
 
-def score_slices(items: Embeddings, count: int, *, recall_at: Sequence[int] = (1,), progress=None) -> SliceScores:
-    """Cut labelled embeddings into `count` slices and score them, each item searched among the others."""
+def score_slices(
+    items: Embeddings, count: int, *, recall_at: Sequence[int] = (1,), lost_at: int = 30, progress=None
+) -> SliceScores:
+    """Cut labelled embeddings into `count` slices and score them, each item searched among the others.
+
+    lost_at: see only_one_finds; the paper's 30 is for tens of thousands of items of a few each.
+    """
     if items.labels is None:
         raise InputError("the embeddings have no labels; wanted one per item to tell right from wrong")
     alone, together = [], []
@@ -44,7 +49,7 @@ def score_slices(items: Embeddings, count: int, *, recall_at: Sequence[int] = (1
         {k: _recalls(alone, k) for k in recall_at},
         {k: _recalls(together, k) for k in recall_at},
         mean_absolute_correlation(items, count),
-        only_one_finds(np.stack(alone)),
+        only_one_finds(np.stack(alone), lost_at=lost_at),
     )
 
 

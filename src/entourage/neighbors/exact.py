@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from entourage.threads import blocks
+
 __all__ = ["groups_of_equal_vectors", "top_k"]
 
 _TILE_VALUES = 2**20  # similarities held at once by a thread: 4 MiB
@@ -70,7 +72,7 @@ def _nearest(queries, items, hidden, places, k, progress) -> Iterator[tuple[slic
             alone[places] = hidden
             report = progress and (lambda share: progress(_TITLE, int(share * n), n))
             candidates = cpu.best_among_each_other(items, alone, k, columns, report)
-            for block in cpu.blocks(n, rows):
+            for block in blocks(n, rows):
                 yield block, *candidates.best(places[block])
             return
         found = cpu.best_of_gallery(queries, items, hidden, k, rows, columns)

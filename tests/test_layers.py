@@ -22,7 +22,8 @@ LAYERS = [
     {"evaluation", "training", "linear_maps", "encoders"},
     {"data", "sampling", "neighbors", "relations", "attention", "losses", "clustering", "metrics", "preprocessing"},
     {"store", "gathering", "devices"},
-    {"values", "progress", "distributed", "doubts", "settings", "threads", "compiling"},
+    {"compiling"},
+    {"values", "progress", "distributed", "doubts", "settings", "threads"},
     {"errors"},
 ]
 HEIGHT = {part: -depth for depth, layer in enumerate(LAYERS) for part in layer}

@@ -57,15 +57,17 @@ def _nearest(queries, items, hidden, places, k, progress) -> Iterator[tuple[slic
     """
     import torch
 
-    n = len(queries)
-    if torch.cuda.is_available():
+    from entourage.devices import device_named
+
+    n, device = len(queries), device_named("auto")
+    if device.type != "cpu":
         from entourage.neighbors import gpu
 
-        found = gpu.best_of_gallery(queries, items, hidden, k, "cuda")
+        found = gpu.best_of_gallery(queries, items, hidden, k, device)
     else:
         from entourage.neighbors import cpu, kernels
 
-        kernels.compile_ahead(progress)
+        kernels.compile_ahead()
         rows, columns = _tile_shape(n, len(items), torch.get_num_threads())
         if places is not None and len(items) * kernels.room(k) <= _MOST_CANDIDATES:
             alone = np.full(len(items), -1)

@@ -25,9 +25,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from baselines_small import load, some_classes
-from markers import fill
 
+from baselines_small import load, some_classes
 from entourage.embedding import embed
 from entourage.encoders import save_encoder
 from entourage.errors import EntourageError
@@ -41,6 +40,7 @@ from entourage.systems.intra_batch.saving import NETWORK, save_network
 from entourage.systems.intra_batch.student import train_student
 from entourage.systems.intra_batch.test_time import refine_by_messages
 from entourage.values import Embeddings
+from markers import fill
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "intra_batch.md"
@@ -107,7 +107,9 @@ def losses(bench: "Bench") -> None:
     for seed in range(bench.options.seeds):
         for row, changes in LOSSES.items():
             bench.measure("losses", row, seed, lambda s=seed, c=changes: bench.encoded(s, **c))
-        bench.measure("losses", "both, and the network at test time", seed, lambda s=seed: bench.refined(s, "reciprocal"))
+        bench.measure(
+            "losses", "both, and the network at test time", seed, lambda s=seed: bench.refined(s, "reciprocal")
+        )
 
 
 def contexts(bench: "Bench") -> None:
@@ -163,7 +165,9 @@ class Bench:
         self.teachers, self.progress = teachers, progress
         self.trained: dict = {}
         name = f"intra_batch{'_quick' if options.quick else ''}.json"
-        self.results = Results(options.out / name, options.data, self.protocol(), None if options.quick else options.page)
+        self.results = Results(
+            options.out / name, options.data, self.protocol(), None if options.quick else options.page
+        )
 
     def measure(self, part: str, row: str, seed: int, items: Callable[[], Embeddings]) -> None:
         """Score what items() gives, unless that was done before."""
@@ -216,7 +220,9 @@ class Bench:
         return {"encoder": encoder, "epochs": epochs, "patience": max(epochs, 1), "seed": seed}  # equal epochs for all
 
     def embedded(self, encoder) -> Embeddings:
-        return Embeddings.from_vectors(embed(encoder, self.test, progress=self.progress), self.test.ids, self.test.labels)
+        return Embeddings.from_vectors(
+            embed(encoder, self.test, progress=self.progress), self.test.ids, self.test.labels
+        )
 
     def protocol(self) -> dict:
         said = {
@@ -248,7 +254,9 @@ class Results:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.write_text(json.dumps(self.all, indent=1) + "\n")
         tables = {name: table(self.all, name) for name in PARTS}
-        self.file.with_suffix(".md").write_text("\n".join(f"## {name}\n\n{text}" for name, text in tables.items() if text))
+        self.file.with_suffix(".md").write_text(
+            "\n".join(f"## {name}\n\n{text}" for name, text in tables.items() if text)
+        )
         if self.page:
             for name, text in tables.items():
                 fill(self.page, f"intra_batch {name}", text)

@@ -63,7 +63,9 @@ def test_two_runs_are_an_ensemble_whose_cosine_is_the_mean_of_theirs(runs, tmp_p
     both = f"--model {runs}/run-0 --model {runs}/run-1"
     shown = document(run(f"embed {GLYPHS} {both} --out {tmp_path}/both.npz --json"))
     assert shown["protocol"]["dimensions"] == 16
-    first, second, joint = (read_vectors(path).vectors for path in (runs / "v.npz", tmp_path / "one.npz", tmp_path / "both.npz"))
+    first, second, joint = (
+        read_vectors(path).vectors for path in (runs / "v.npz", tmp_path / "one.npz", tmp_path / "both.npz")
+    )
     np.testing.assert_allclose(joint @ joint.T, (first @ first.T + second @ second.T) / 2, atol=1e-5)
 
 
@@ -88,7 +90,10 @@ def test_a_preset_is_what_the_file_and_the_flags_win_over(tmp_path):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("train glyphs --out new --system intra-batch --preset birds", "'birds'; wanted one of cars, cub, in_shop, sop"),
+        (
+            "train glyphs --out new --system intra-batch --preset birds",
+            "'birds'; wanted one of cars, cub, in_shop, sop",
+        ),
         ("train glyphs --out new --preset cub", "the preset is 'cub'; wanted none: this system has no presets"),
         ("train glyphs --out new --system student", "teacher is empty; wanted the folder of a run"),
         (f"train {GLYPHS} --out new --system student --set teacher=plain", "plain has no network in it"),

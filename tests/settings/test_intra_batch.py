@@ -19,7 +19,7 @@ from entourage.settings.intra_batch import PRESETS, IntraBatchSettings
         ({"temperature": 0.0}, "temperature is 0.0; wanted more than 0"),
         ({"network_weight": -1.0}, "network_weight is -1.0; wanted 0 or more"),
         ({"network_weight": 0.0, "auxiliary_weight": 0.0}, "are both 0; wanted one of them above 0"),
-        ({"class_columns": "some"}, "class_columns is 'some'; wanted \"all\" or \"batch\""),
+        ({"class_columns": "some"}, 'class_columns is \'some\'; wanted "all" or "batch"'),
         ({"batch_classes": 1}, "batch_classes is 1; wanted 2 or more"),
     ],
 )

@@ -95,7 +95,9 @@ def test_vectors_of_another_encoder_and_folders_without_a_network_are_refused(tm
     trained = TrainedNetwork(network(), ClassHead(DIM, 3), [], 1.0, (3, 4))
     with pytest.raises(ModelError, match="have 3 dimensions but the network was trained on 16"):
         refine_by_messages(trained, Embeddings.from_vectors(np.eye(3)))
-    with pytest.raises(ModelError, match="has no network in it; wanted a run of `entourage train --system intra-batch`"):
+    with pytest.raises(
+        ModelError, match="has no network in it; wanted a run of `entourage train --system intra-batch`"
+    ):
         load_network(tmp_path)
     save_network(tmp_path / "network", trained)
     (tmp_path / "network" / "model.safetensors").write_bytes(b"no weights")

@@ -82,7 +82,9 @@ def test_a_teacher_that_is_none_is_refused(tmp_path):
         train_student(stripes(), settings(tmp_path))
     with pytest.raises(InputError, match="teacher is empty; wanted the folder of a run"):
         StudentSettings()
-    with pytest.raises(InputError, match="distillation is 'all'; wanted one of class-probabilities, features, relations"):
+    with pytest.raises(
+        InputError, match="distillation is 'all'; wanted one of class-probabilities, features, relations"
+    ):
         settings(tmp_path, distillation="all")
     with pytest.raises(InputError, match="distillation_temperature is 0"):
         replace(settings(tmp_path), distillation_temperature=0.0)

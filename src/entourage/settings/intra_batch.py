@@ -54,7 +54,9 @@ class IntraBatchSettings(EncoderSettings):
         if self.class_columns not in _COLUMNS:
             raise InputError(f'class_columns is {self.class_columns!r}; wanted "all" or "batch"')
         if self.dim % self.heads:
-            raise InputError(f"dim is {self.dim} with {self.heads} heads; wanted a multiple of heads: change one of them")
+            raise InputError(
+                f"dim is {self.dim} with {self.heads} heads; wanted a multiple of heads: change one of them"
+            )
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,7 @@ __all__ = ["check_types", "from_pairs", "from_toml", "to_dict"]
 Settings = TypeVar("Settings")
 
 
-def from_toml(
-    cls: type[Settings], path=None, overrides: dict | None = None, *, preset: dict | None = None
-) -> Settings:
+def from_toml(cls: type[Settings], path=None, overrides: dict | None = None, *, preset: dict | None = None) -> Settings:
     """Settings from a TOML file (or none), then from `overrides`, which win; the rest keep their defaults.
 
     preset: a table that takes the place of those defaults.

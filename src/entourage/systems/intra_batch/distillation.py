@@ -30,7 +30,7 @@ def feature_loss(student: Tensor, teacher: Tensor) -> Tensor:
 def relation_loss(student: Tensor, teacher: Tensor, angle_weight: float = 2.0) -> Tensor:
     """Distances between items, and angles at each of them, alike in both; unit vectors (b, d) (Park et al. 2019).
 
-        Huber(|t_i - t_j| / mean) over pairs + angle_weight Huber(cos of the angle i j k) over triples
+    Huber(|t_i - t_j| / mean) over pairs + angle_weight Huber(cos of the angle i j k) over triples
     """
     relations = [(_distances(x), _angles(x)) for x in (F.normalize(student, dim=1), F.normalize(teacher, dim=1))]
     (distances, angles), (taught_distances, taught_angles) = relations

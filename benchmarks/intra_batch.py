@@ -50,6 +50,7 @@ LOSSES = {
     "network's loss alone": {"auxiliary_weight": 0.0},
     "both": {},
 }
+AT_TEST_TIME = "both, and the network at test time"
 FULL = {
     "seeds": 3,
     "epochs": 20,
@@ -107,9 +108,7 @@ def losses(bench: "Bench") -> None:
     for seed in range(bench.options.seeds):
         for row, changes in LOSSES.items():
             bench.measure("losses", row, seed, lambda s=seed, c=changes: bench.encoded(s, **c))
-        bench.measure(
-            "losses", "both, and the network at test time", seed, lambda s=seed: bench.refined(s, "reciprocal")
-        )
+        bench.measure("losses", AT_TEST_TIME, seed, lambda s=seed: bench.refined(s, "reciprocal"))
 
 
 def contexts(bench: "Bench") -> None:

@@ -49,7 +49,7 @@ def test_every_part_in_one_file_and_on_the_page(run, bench, monkeypatch):
     results, shown, page = run(SMALL)
     scores = results["glyphs"]["scores"]
     assert list(scores) == list(bench.PARTS)
-    assert list(scores["losses"]) == [*bench.LOSSES, "both, and the network at test time"]
+    assert list(scores["losses"]) == [*bench.LOSSES, bench.AT_TEST_TIME]
     assert list(scores["contexts"])[:3] == ["encoder alone", "reciprocal", "nearest"] and len(scores["contexts"]) == 12
     assert {size: list(seeds) for size, seeds in scores["ensembles"].items()} == {"1": ["0", "1"], "2": ["0"]}
     assert list(scores["grid"]) == ["1 x 2", "2 x 2"] and list(scores["sizes"]) == ["8", "128"]
@@ -57,7 +57,7 @@ def test_every_part_in_one_file_and_on_the_page(run, bench, monkeypatch):
     assert (
         both == scores["contexts"]["encoder alone"]["0"] == scores["ensembles"]["1"]["0"] == scores["sizes"]["128"]["0"]
     )
-    assert scores["contexts"]["reciprocal"] == scores["losses"]["both, and the network at test time"]
+    assert scores["contexts"]["reciprocal"] == scores["losses"][bench.AT_TEST_TIME]
     assert set(both) == set(bench.METRICS) and all(0 <= value <= 1 for value in both.values())
     row = " | ".join(f"{100 * both[metric]:.1f}" for metric in bench.METRICS)
     assert f"| both | {row} |" in shown and f"| both | {row} |" in page

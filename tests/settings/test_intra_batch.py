@@ -36,7 +36,7 @@ def test_every_preset_makes_settings(name):
 
 
 def test_presets_are_the_authors_settings():
-    """Batch, steps, heads, learning rate, weight decay and temperature, as METHODS and the public configurations say."""
+    """Batch, steps, heads, learning rate, weight decay and temperature, as their configurations have them."""
     cars = from_toml(IntraBatchSettings, preset=PRESETS["cars"])
     assert (cars.batch_classes, cars.batch_per_class, cars.steps, cars.heads) == (10, 7, 2, 8)
     assert (cars.learning_rate, cars.weight_decay, cars.temperature) == (3.67e-4, 2.6e-9, 0.111)

@@ -1,4 +1,4 @@
-"""Training by messages within the batch: losses against full forms, learning, resuming, what is left in the run folder."""
+"""Training by messages within the batch: losses against full forms, learning, resuming, what a run folder keeps."""
 
 import json
 

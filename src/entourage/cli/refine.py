@@ -101,8 +101,8 @@ def _refine_by_run(vectors: Path, items, run: Path, by: str, out: Path, refused:
     for option, value in refused.items():
         if value is not None:
             raise InputError(
-                f"{option} is {value} with {run}, whose network refines vectors among themselves; leave it out, and put "
-                "queries and gallery into one file"
+                f"{option} is {value} with {run}, whose network refines vectors among themselves; leave it out, and "
+                "put queries and gallery into one file"
             )
     from entourage.progress import terminal_progress
     from entourage.store import write_like

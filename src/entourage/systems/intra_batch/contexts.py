@@ -58,8 +58,8 @@ def find_contexts(
 ) -> Contexts:
     """Contexts by their name in `CONTEXTS`.
 
-    size: items in a group, of reciprocal and nearest; k1: neighbours looked at for reciprocal ones; batch: clusters in a
-    group and items of each; n_clusters: of the algorithms that are told how many.
+    size: items in a group, of reciprocal and nearest; k1: neighbours looked at for reciprocal ones; batch: clusters in
+    a group and items of each; n_clusters: of the algorithms that are told how many.
     """
     if by not in CONTEXTS:
         raise InputError(f"the context is {by!r}; wanted one of {', '.join(CONTEXTS)}")

@@ -1,4 +1,4 @@
-"""The trained network as a folder of its run: config.json says how it was built, model.safetensors holds its weights."""
+"""The trained network as a folder of its run: config.json says how to build it, model.safetensors holds its weights."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,8 +57,8 @@ def load_network(run) -> TrainedNetwork:
     folder = Path(run) / NETWORK
     if not has_network(run):
         raise ModelError(
-            f"{run} has no {NETWORK} in it; wanted a run of `entourage train --system intra-batch` whose network_weight "
-            "is not 0"
+            f"{run} has no {NETWORK} in it; wanted a run of `entourage train --system intra-batch` whose "
+            "network_weight is not 0"
         )
     config, weights = read_model(folder, _SYSTEM)
     with usable_model(folder):

@@ -67,8 +67,8 @@ def _check_fit(training: EncoderTraining, trained: TrainedNetwork, teacher: nn.M
     s, student = training.settings, training.encoder
     if s.distillation == "features" and student.dim != trained.network.dim:
         raise InputError(
-            f"the student has {student.dim} dimensions and its teacher {trained.network.dim}; wanted as many to imitate "
-            f"features: set dim = {trained.network.dim}"
+            f"the student has {student.dim} dimensions and its teacher {trained.network.dim}; wanted as many to "
+            f"imitate features: set dim = {trained.network.dim}"
         )
     if student.preprocessing != teacher.preprocessing:
         raise InputError(

@@ -21,6 +21,7 @@ def bench(monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "FULL", module.FULL | TINY)
+    monkeypatch.setattr(module, "CONTEXTS", ("reciprocal", "nearest", "ward"))
     return module
 
 
@@ -50,7 +51,8 @@ def test_every_part_in_one_file_and_on_the_page(run, bench, monkeypatch):
     scores = results["glyphs"]["scores"]
     assert list(scores) == list(bench.PARTS)
     assert list(scores["losses"]) == [*bench.LOSSES, bench.AT_TEST_TIME]
-    assert list(scores["contexts"])[:3] == ["encoder alone", "reciprocal", "nearest"] and len(scores["contexts"]) == 12
+    assert list(scores["contexts"])[:4] == ["encoder alone", "reciprocal", "nearest", "ward"]
+    assert list(scores["contexts"])[4:] == [f"student, {lesson}" for lesson in bench.DISTILLATIONS]
     assert {size: list(seeds) for size, seeds in scores["ensembles"].items()} == {"1": ["0", "1"], "2": ["0"]}
     assert list(scores["grid"]) == ["1 x 2", "2 x 2"] and list(scores["sizes"]) == ["8", "128"]
     both = scores["losses"]["both"]["0"]

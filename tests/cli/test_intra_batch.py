@@ -39,9 +39,9 @@ def test_a_run_keeps_its_network_unless_it_has_none(runs):
     assert load_network(runs / "run-0").network.dim == 8
 
 
-@pytest.mark.parametrize("by", [None, "nearest", "kmeans"])
-def test_vectors_are_refined_by_the_runs_network_and_evaluated(runs, tmp_path, by):
-    option = "" if by is None else f"--context-by {by}"
+@pytest.mark.parametrize(("by", "size"), [(None, 7), ("nearest", 4), ("kmeans", 7)])
+def test_vectors_are_refined_by_the_runs_network_and_evaluated(runs, tmp_path, by, size):
+    option = "" if by is None else f"--context-by {by} --context-size {size}"
     shown = document(run(f"refine {runs}/v.npz --model {runs}/run-0 --out {tmp_path}/r.npz {option} --json"))
     assert shown["protocol"] == {
         "items": 32,
@@ -50,7 +50,9 @@ def test_vectors_are_refined_by_the_runs_network_and_evaluated(runs, tmp_path, b
         "steps": 1,
     }
     refined = read_vectors(tmp_path / "r.npz")
-    wanted = refine_by_messages(load_network(runs / "run-0"), read_vectors(runs / "v.npz"), by or "reciprocal")
+    wanted = refine_by_messages(
+        load_network(runs / "run-0"), read_vectors(runs / "v.npz"), by or "reciprocal", size=size
+    )
     np.testing.assert_allclose(refined.vectors, wanted.vectors, atol=1e-6)
     assert refined.labels.tolist() == wanted.labels.tolist() and refined.ids.tolist() == wanted.ids.tolist()
     scores = document(run(f"evaluate {tmp_path}/r.npz --no-nmi --json"))
@@ -102,6 +104,8 @@ def test_a_preset_is_what_the_file_and_the_flags_win_over(tmp_path):
         ("refine v.npz --model run-0 --out o.npz --context v.npz", "--context is v.npz with run-0, whose network"),
         ("refine v.npz --model run-0 --out o.npz --steps 1", "--steps is 1 with run-0, whose network"),
         ("refine v.npz --out o.npz --context-by kmeans", "--context-by is kmeans without a run"),
+        ("refine v.npz --out o.npz --context-size 9", "--context-size is 9 without a run"),
+        ("refine v.npz --model run-0 --out o.npz --context-size 0", "size is 0; wanted 1 or more"),
         ("refine wide.npy --model run-0 --out o.npy", "have 9 dimensions but the network was trained on 8"),
         ("refine v.npz --model plain --out o.npz", "plain has no model.safetensors"),
     ],

@@ -32,6 +32,9 @@ def refine(
         str | None,
         typer.Option(help="How a run finds contexts: reciprocal (default), nearest, kmeans, ward, ..."),
     ] = None,
+    context_size: Annotated[
+        int | None, typer.Option(help="Items in a group of reciprocal or nearest neighbours, with a run. Default: 7.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -57,9 +60,11 @@ def refine(
     items = read_vectors(vectors, labels=False)
     if model is not None and (model / "network").is_dir():
         refused = {"--context": context, "--context-out": context_out, "--steps": steps}
-        return _refine_by_run(vectors, items, model, context_by or "reciprocal", out, refused, as_json)
-    if context_by is not None:
-        raise InputError(f"--context-by is {context_by} without a run of the system intra-batch; leave it out")
+        groups = {"by": context_by or "reciprocal"} | ({} if context_size is None else {"size": context_size})
+        return _refine_by_run(vectors, items, model, groups, out, refused, as_json)
+    for option, value in {"--context-by": context_by, "--context-size": context_size}.items():
+        if value is not None:
+            raise InputError(f"{option} is {value} without a run of the system intra-batch; leave it out")
     gallery = None if is_same(context, vectors) else read_vectors(context, labels=False)
 
     from entourage.systems.context_refiner import ContextRefiner
@@ -96,7 +101,7 @@ def refine(
     print_report(document, as_json, facts({**protocol, **metrics}), written)
 
 
-def _refine_by_run(vectors: Path, items, run: Path, by: str, out: Path, refused: dict, as_json: bool) -> None:
+def _refine_by_run(vectors: Path, items, run: Path, groups: dict, out: Path, refused: dict, as_json: bool) -> None:
     """By the message-passing network of a run, among the vectors themselves."""
     for option, value in refused.items():
         if value is not None:
@@ -111,12 +116,12 @@ def _refine_by_run(vectors: Path, items, run: Path, by: str, out: Path, refused:
 
     trained = load_network(run)
     with terminal_progress() as progress:
-        refined = refine_by_messages(trained, items, by, progress=progress)
+        refined = refine_by_messages(trained, items, progress=progress, **groups)
         write_like(vectors, out, refined.vectors)
     protocol = {
         "items": len(items),
         "model": str(run),
-        "context": f"transductive: groups by {by}",
+        "context": f"transductive: groups by {groups['by']}",
         "steps": len(trained.network.steps),
     }
     metrics = {"mean_cosine_to_input": float((refined.vectors * items.vectors).sum(axis=1).mean())}

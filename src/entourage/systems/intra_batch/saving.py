@@ -66,5 +66,6 @@ def load_network(run) -> TrainedNetwork:
         head = ClassHead(network.dim, len(config["classes"]))
         torch.nn.ModuleDict({"network": network, "head": head}).load_state_dict(weights)
         trained = TrainedNetwork(network, head, config["classes"], config["temperature"], tuple(config["batch"]))
-    network.eval(), head.eval()
+    network.eval()
+    head.eval()
     return trained

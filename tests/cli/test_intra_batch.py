@@ -11,7 +11,8 @@ from entourage.store import read_vectors
 from entourage.systems.intra_batch.saving import load_network
 from entourage.systems.intra_batch.test_time import refine_by_messages
 
-from .pictures import GLYPHS, TRAIN
+from ..encoders.tiny_models import tiny
+from .pictures import GLYPHS, TRAIN, write_birds
 from .shop import check_refused, document, run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -87,6 +88,17 @@ def test_a_preset_is_what_the_file_and_the_flags_win_over(tmp_path):
     assert (settings["steps"], settings["temperature"], settings["epochs"], settings["heads"]) == (2, 0.7, 2, 4)
     assert settings["weight_decay"] == PRESETS["cub"]["weight_decay"] and settings["scheduler"] == "step"
     assert settings["encoder_options"] == {"pooling": "average", "width": 4}
+
+
+def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
+    tiny("resnet").save_pretrained(tmp_path / "resnet")
+    smaller = "--dim 8 --image-size 32 --epochs 1 --set batch_classes=3 --set batch_per_class=2"
+    preset = f"--preset in_shop --encoder {tmp_path}/resnet {smaller}"
+    document(run(f"train {write_birds(tmp_path / 'birds')} --out {tmp_path}/run {preset} {SYSTEM}"))
+    encoder = json.loads((tmp_path / "run" / "encoder" / "config.json").read_text())
+    assert (encoder["options"]["pooling"], encoder["options"]["dim"]) == ("max", 8)
+    assert encoder["preprocessing"]["crop"] == 32 and encoder["preprocessing"]["random_crop"]
+    assert load_network(tmp_path / "run").network.options["heads"] == 4
 
 
 @pytest.mark.parametrize(

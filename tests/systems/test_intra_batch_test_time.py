@@ -50,6 +50,27 @@ def test_batches_of_groups_give_what_each_group_gives_alone(steps, by, monkeypat
     np.testing.assert_allclose(refined, group_by_group(trained, e.vectors, contexts), atol=2e-6)
 
 
+def test_items_are_worked_on_once_and_only_anchors_take_the_last_step():
+    """Rows that go through each product: N = 60 in groups of 5, not 300, but for what lies between two steps."""
+    rows: dict[tuple, int] = {}
+
+    def count(name):
+        def hook(module, inputs, output):
+            rows[name] = rows.get(name, 0) + output.shape[:-1].numel()
+
+        return hook
+
+    e, trained = items(), network(2)
+    for number, step in enumerate(trained.steps):
+        for part in ("query", "key", "value", "out"):
+            getattr(step.messages, part).register_forward_hook(count((number, part)))
+        step.feed_forward.register_forward_hook(count((number, "feed_forward")))
+    refine_in_contexts(trained, e.vectors, find_contexts(e, size=5, k1=6))
+    first = {"query": 60, "key": 60, "value": 60, "out": 300, "feed_forward": 300}
+    last = {"query": 60, "key": 300, "value": 300, "out": 60, "feed_forward": 60}
+    assert rows == {(n, part): value for n, wanted in enumerate((first, last)) for part, value in wanted.items()}
+
+
 def test_the_place_of_the_anchor_in_its_group_does_not_matter():
     e, trained = items(), network(2)
     contexts = find_contexts(e, "nearest")

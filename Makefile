@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test lint bench bench-quick bench-scaling bench-quality bench-baselines bench-divide universal clean
+.PHONY: demo test lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide universal clean
 
 demo: .venv/.core
 	$(BIN)/entourage demo --out runs/demo --overwrite
@@ -29,6 +29,9 @@ bench-quality: .venv/.core
 
 bench-baselines: .venv/.core
 	$(BIN)/python benchmarks/baselines_small.py
+
+bench-intra-batch: .venv/.core
+	$(BIN)/python benchmarks/intra_batch.py
 
 bench-divide: .venv/.core
 	$(BIN)/python benchmarks/divide.py

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from entourage import attention
-from entourage.attention import CrossAttention
+from entourage.attention import CrossAttention, cpu
+from entourage.attention import block as block_module
 from entourage.systems.context_refiner.paper import PaperNetwork
 from entourage.training import seeded
 
@@ -124,16 +124,6 @@ def test_an_offer_and_a_query_give_equation_2_and_3(data, finished):
         np.testing.assert_allclose(weights[i], wanted_weights, rtol=1e-9)
 
 
-def test_other_devices_compute_what_the_kernels_do(data, monkeypatch):
-    """Where tensors are not on the processor, torch does it; here told so."""
-    queries, gallery, rows = data
-    block = network_with_biases().blocks[0]
-    wanted = block.refined(queries, block.offer(gallery), rows)
-    monkeypatch.setattr(attention, "_compiled_for", lambda tensor: False)
-    for one, other in zip(block.refined(queries, block.offer(gallery), rows), wanted, strict=True):
-        torch.testing.assert_close(one, other)
-
-
 # ---- the network -------------------------------------------------------------------------------------------------
 
 
@@ -164,10 +154,39 @@ def test_parts_of_a_large_set_are_put_together_in_order(data, monkeypatch):
     queries, gallery, rows = data
     network = network_with_biases()
     whole = list(network.steps(queries, gallery, rows, T))
-    monkeypatch.setattr(attention, "_ITEMS_AT_ONCE", 3)
+    monkeypatch.setattr(cpu, "ITEMS_AT_ONCE", 3)
     for (e, weights), (wanted_e, wanted_weights) in zip(network.steps(queries, gallery, rows, T), whole, strict=True):
         torch.testing.assert_close(e, wanted_e)
         torch.testing.assert_close(weights, wanted_weights)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("finished", [False, True])
+def test_the_form_of_other_devices_agrees(data, dtype, finished, monkeypatch):
+    """It is plain torch, and runs on the processor as well."""
+    monkeypatch.setattr(block_module, "_ITEMS_AT_ONCE", 3)
+    queries, gallery, rows = data[0].to(dtype), data[1].to(dtype), data[2]
+    first = network_with_biases().to(dtype).blocks[0]
+    offer = first.offer(gallery, finished=finished)
+    table, result, weights = torch.empty_like(offer.table), torch.empty_like(queries), torch.empty(N, K, dtype=dtype)
+    with torch.no_grad():
+        block_module._offer(first, gallery, finished, table)
+        block_module._refined(first, queries, offer, rows, result, weights)
+    torch.testing.assert_close(offer.table, table)
+    wanted, wanted_weights = first.refined(queries, offer, rows)
+    torch.testing.assert_close(wanted, result)
+    torch.testing.assert_close(wanted_weights, weights)
+
+
+def test_the_number_of_threads_changes_nothing():
+    generator = torch.Generator().manual_seed(0)
+    e, rows = torch.randn(3000, 16, generator=generator), torch.randint(3000, (3000, 4), generator=generator)
+    first, before, refined = seeded(0, lambda: CrossAttention(16)), torch.get_num_threads(), []
+    for count in (1, 2, 5):
+        torch.set_num_threads(count)
+        refined.append(first.refined(e, first.offer(e), rows)[0])
+    torch.set_num_threads(before)
+    assert torch.equal(refined[0], refined[1]) and torch.equal(refined[0], refined[2])
 
 
 def test_many_queries_of_few_items_and_few_of_many_agree_with_the_training_form(data):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from entourage import gathering
 from entourage.gathering import attend, gather_step, unit_sum
 
 N, M, D = 700, 900, 13  # enough rows to be shared out among threads
@@ -115,3 +116,23 @@ def test_nobody_at_all_is_no_trouble():
     assert gather_step(asked, offered[:, :D], rows, weights).shape == (0, D)
     nothing = np.zeros((2, D), np.float32)
     np.testing.assert_array_equal(unit_sum(1, nothing, 1, nothing), nothing)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_silu_is_the_function_it_says(dtype):
+    random = np.random.default_rng(0)
+    x, bias = 10 * random.standard_normal((700, 37)).astype(dtype), random.standard_normal(37).astype(dtype)
+    y = (x + bias).astype(np.float64)
+    place = x.copy()
+    assert gathering.silu(place, bias) is place
+    np.testing.assert_allclose(place, y / (1 + np.exp(-y)), rtol=5e-6 if dtype == np.float32 else 1e-14)
+
+
+def test_silu_of_half_steps_of_large_numbers_and_of_none():
+    """Where the exponent is rounded either way, where it does not fit, and at zero."""
+    halves = -np.arange(-9, 9, 0.5, np.float32) / np.float32(1.442695041)
+    x = np.concatenate([halves, np.array([0, -0.0, 80, 500, 1e30, -80, -500, -1e30, np.inf, np.nan], np.float32)])[None]
+    found = gathering.silu(x.copy(), np.zeros(x.shape[1], np.float32))[0]
+    wanted = torch.nn.functional.silu(torch.from_numpy(x[0]).double()).numpy()
+    np.testing.assert_allclose(found[:-1], wanted[:-1], rtol=2e-6, atol=1e-6)
+    assert np.isnan(found[-1])

@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from entourage.threads import share_out
+from entourage.threads import blocks, in_threads, share_out
 
 
 @pytest.fixture
@@ -44,3 +44,43 @@ def test_what_goes_wrong_in_any_part_is_raised(bad_part):
 
     with pytest.raises(ValueError, match="no"):
         share_out(work, 3000)
+
+
+# ---- one task after the other, as threads come free --------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_results_come_in_the_order_of_their_tasks():
+    assert list(in_threads(lambda task: task * task, range(50))) == [task * task for task in range(50)]
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_an_error_in_a_thread_arrives():
+    def fail(task):
+        raise ValueError(f"task {task}")
+
+    with pytest.raises(ValueError, match="task 0"):
+        list(in_threads(fail, range(100)))
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_a_thread_that_works_for_another_shares_nothing_out():
+    """Else three threads would be nine."""
+
+    def parts(task):
+        seen = []
+        share_out(lambda *part: seen.append((threading.current_thread(), *part)), 3000)
+        return threading.current_thread(), seen
+
+    for thread, seen in in_threads(parts, range(5)):
+        assert seen == [(thread, 0, 3000)]
+    seen = []
+    share_out(lambda *part: seen.append(part), 3000)
+    assert len(seen) == 3  # whoever asked is free again
+
+
+@pytest.mark.parametrize(("n", "most", "sizes"), [(0, 3, []), (3, 3, [3]), (7, 3, [3, 3, 1])])
+def test_blocks_cover_everything_once(n, most, sizes):
+    found = list(blocks(n, most))
+    assert [block.stop - block.start for block in found] == sizes
+    assert [i for block in found for i in range(n)[block]] == list(range(n))

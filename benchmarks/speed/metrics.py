@@ -29,7 +29,7 @@ PEER = "pytorch-metric-learning (faiss)"
 
 
 def run(n: int, quick: bool) -> Iterator[Result]:
-    yield from _times(*clustered_items(n), repeats=3 if quick else 1)
+    yield from _times(*clustered_items(n), repeats=3 if quick else 2)
     yield from _memory(n)
     yield _clusters(n)
 

@@ -25,8 +25,10 @@ def kmeans(vectors, n_clusters: int, seed: int = 0, *, progress=None) -> np.ndar
     """
     import torch
 
+    from entourage.devices import device_named
+
     report = progress or (lambda title, done, total: None)
-    vectors = torch.from_numpy(np.array(vectors, np.float32))
+    vectors = torch.from_numpy(np.array(vectors, np.float32)).to(device_named("auto"))
     centres = vectors[_start(vectors, n_clusters, np.random.default_rng(seed), report)]
     clusters = None
     for iteration in range(MOST_ITERATIONS):
@@ -36,7 +38,7 @@ def kmeans(vectors, n_clusters: int, seed: int = 0, *, progress=None) -> np.ndar
         centres = _means(vectors, clusters, centres)
         report("clustering (iterations)", iteration + 1, MOST_ITERATIONS)
     report("clustering (iterations)", MOST_ITERATIONS, MOST_ITERATIONS)  # also where fewer sufficed
-    return clusters.numpy()
+    return clusters.numpy(force=True)
 
 
 def few_clusters(vectors, n_clusters: int, seed: int = 0) -> np.ndarray:
@@ -82,7 +84,7 @@ def _start(vectors, n_clusters: int, draw: np.random.Generator, report):
             rows.append(int(group[best]))
             distances = with_each[best]
         report("choosing first centres", len(rows), n_clusters)
-    return torch.tensor(rows)
+    return torch.tensor(rows, device=vectors.device)
 
 
 def _draw_by(weights, count: int, draw: np.random.Generator):
@@ -90,7 +92,7 @@ def _draw_by(weights, count: int, draw: np.random.Generator):
     import torch
 
     cumulative = torch.cumsum(weights.double(), 0)
-    drawn = torch.searchsorted(cumulative, torch.from_numpy(draw.random(count)) * cumulative[-1])
+    drawn = torch.searchsorted(cumulative, torch.from_numpy(draw.random(count)).to(weights.device) * cumulative[-1])
     return drawn.clamp_(max=len(weights) - 1)
 
 

@@ -1,8 +1,15 @@
 """Functions compiled by numba, kept on disk from one process to the next."""
 
+import logging
+
 import numba
+from numba.core import event
+
+from entourage.progress import shown
 
 __all__ = ["compiled"]
+
+_log = logging.getLogger("entourage")
 
 
 def compiled(function=None, **options):
@@ -16,3 +23,23 @@ def compiled(function=None, **options):
         return numba.njit(nogil=True, cache=True, **options)(function)
     except RuntimeError:
         return numba.njit(nogil=True, **options)(function)
+
+
+class _Notice(event.Listener):
+    """Says that a function is being compiled, which takes seconds; what comes from disk is no compilation."""
+
+    def on_start(self, event):
+        self._say(event, 0)
+
+    def on_end(self, event):
+        self._say(event, 1)
+
+    def _say(self, event, done: int) -> None:
+        function = event.data["dispatcher"].py_func
+        if function.__module__.startswith("entourage."):
+            shown("compiling, once", done, 1)
+            if not done:
+                _log.info("compiling %s.%s, once", function.__module__, function.__name__)
+
+
+event.register("numba:compile", _Notice())

@@ -12,10 +12,11 @@ import numpy as np
 from entourage.compiling import compiled
 from entourage.threads import share_out
 
-__all__ = ["attend", "gather_step", "unit_sum"]
+__all__ = ["attend", "gather_step", "silu", "unit_sum"]
 
 # Sums may be taken in any order, so that they are vectorised; infinities and NaN keep their meaning.
 _compiled = compiled(fastmath={"arcp", "contract", "nsz", "reassoc"})
+_in_order = compiled(fastmath={"contract"}, error_model="numpy")  # where a sum must be taken as it is written
 _TINY = 1e-12
 
 
@@ -45,6 +46,16 @@ def unit_sum(a: float, x: np.ndarray, b: float, y: np.ndarray, *, out=None) -> n
     a, b, result = x.dtype.type(a), x.dtype.type(b), _place(out, x)
     share_out(lambda *part: _unit_sum(a, x, b, y, result, *part), len(x))
     return result
+
+
+def silu(x: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """y / (1 + exp(-y)) of y = x + bias, for x (N, d) and bias (d,); in the place of x."""
+    if x.dtype != np.float32:
+        x += bias
+        return np.divide(x, 1 + np.exp(-x), out=x)
+    bias = _as_compiled(bias, np.float32)
+    share_out(lambda *part: _silu(x, bias, *part), len(x))
+    return x
 
 
 def _alike(*arrays: np.ndarray) -> list[np.ndarray]:
@@ -81,6 +92,35 @@ def _attend(asked, offered, rows, scale, weights, mixed, start, stop):
             weights[i, r] /= total
         mixed[i] = 0
         _add_rows(mixed[i], weights[i], offered, rows[i], d)
+
+
+@_in_order
+def _silu(x, bias, start, stop):
+    """In single precision, and vectorised, which exp itself is not: exp(-y) = 2^z = 2^n exp(r) for the whole number n
+    nearest to z. Added to a float too large for digits after the point, z leaves n in its last bits; shifted to where a
+    float keeps its exponent, which is 127 more, they are 2^n. exp(r) is a polynomial, of the Cephes library.
+    """
+    f = np.float32
+    log2_e, ln_2, whole = f(1.442695041), f(0.6931471806), f(1.5 * 2**23)
+    y, z, power = np.empty(x.shape[1], f), np.empty(x.shape[1], f), np.empty(x.shape[1], f)
+    bits = power.view(np.int32)
+    for i in range(start, stop):
+        for c in range(len(y)):
+            y[c] = x[i, c] + bias[c]
+            z[c] = min(max(-y[c] * log2_e, f(-126)), f(126))
+            power[c] = z[c] + whole
+            z[c] -= power[c] - whole
+        for c in range(len(y)):
+            bits[c] = (bits[c] + 127) << 23
+        for c in range(len(y)):
+            r = z[c] * ln_2
+            p = f(1.9875691500e-4)
+            p = p * r + f(1.3981999507e-3)
+            p = p * r + f(8.3334519073e-3)
+            p = p * r + f(4.1665795894e-2)
+            p = p * r + f(1.6666665459e-1)
+            p = p * r + f(5.0000001201e-1)
+            x[i, c] = y[c] / (f(1) + power[c] * (p * r * r + r + f(1)))
 
 
 @_compiled

@@ -4,9 +4,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Progress", "terminal_progress"]
+__all__ = ["Progress", "shown", "terminal_progress"]
 
 Progress = Callable[[str, int, int], None]
+
+_shown: list[Progress] = []
+
+
+def shown(title: str, done: int, total: int) -> None:
+    """Report to whatever terminal_progress is open, for work that nobody handed a progress to."""
+    for show in _shown:
+        show(title, done, total)
 
 
 @contextmanager
@@ -21,7 +29,8 @@ def terminal_progress(*, log: bool = False) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _log_lines() if log else _silence
+        with _open(_log_lines() if log else _silence) as show:
+            yield show
         return
     time_left = TimeRemainingColumn(elapsed_when_finished=True)
     bars = Progress(
@@ -38,10 +47,20 @@ def terminal_progress(*, log: bool = False) -> Iterator[Progress]:
         bars.update(tasks[kind], description=title, completed=done, total=total)
 
     try:
-        yield show
+        with _open(show):
+            yield show
     finally:
         if tasks:
             bars.stop()
+
+
+@contextmanager
+def _open(show: Progress) -> Iterator[Progress]:
+    _shown.append(show)
+    try:
+        yield show
+    finally:
+        _shown.remove(show)
 
 
 def _log_lines() -> Progress:

@@ -5,6 +5,7 @@
     RUN/encoder/        the encoder of the epoch that was kept
     RUN/metrics.json    its scores on the unseen classes, in the form of `entourage evaluate --json`
     RUN/tensorboard/    if asked for
+    RUN/...             what a system keeps besides, such as the network of intra-batch
 
 While it goes on it is RUN.partial, with the checkpoint of its last epoch; RUN appears when all is done. Which epoch is
 kept is chosen on training classes: test labels are used for the final scores alone.
@@ -15,9 +16,9 @@ import os
 import platform
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from entourage.doubts import heard_warnings
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import Scores, evaluate_embeddings
 from entourage.settings import DivideSettings, TrainSettings, to_dict
+from entourage.settings.intra_batch import PRESETS, IntraBatchSettings, StudentSettings
 from entourage.shots import any_match
 from entourage.store import check_free, new_folder
 from entourage.values import Embeddings
@@ -48,6 +50,10 @@ class System:
 
     settings: type
     function: str
+    keeps: tuple[str, ...] = ()
+    """Folders it leaves in the run folder that are wanted later."""
+    presets: Mapping[str, dict] = field(default_factory=dict)
+    """Tables of settings by name, to start from instead of the defaults."""
 
     @property
     def train(self) -> Callable:
@@ -55,10 +61,21 @@ class System:
         module, name = self.function.split(":")
         return getattr(import_module(module), name)
 
+    def preset(self, name: str | None) -> dict:
+        """The table of that name; an empty one if there is no name."""
+        if name is not None and name not in self.presets:
+            known = f"one of {', '.join(self.presets)}" if self.presets else "none: this system has no presets"
+            raise InputError(f"the preset is {name!r}; wanted {known}")
+        return {} if name is None else self.presets[name]
+
 
 SYSTEMS = {
     "baseline": System(TrainSettings, "entourage.systems.baseline:train_baseline"),
     "divide": System(DivideSettings, "entourage.systems.divide_and_conquer:train_divided"),
+    "intra-batch": System(
+        IntraBatchSettings, "entourage.systems.intra_batch:train_intra_batch", keeps=("network",), presets=PRESETS
+    ),
+    "student": System(StudentSettings, "entourage.systems.intra_batch.student:train_student"),
 }
 
 
@@ -120,7 +137,7 @@ def train_run(
     doubts += [*scores.warnings, *left_out(corrupt, len(training) + sum(map(len, tests.values())))]
     protocol = _protocol(source, system, settings, training, tests, history) | scores.protocol
     run = TrainedRun(out, scores, protocol, doubts, corrupt, history)
-    _write(run, encoder, config)
+    _write(run, encoder, config, chosen.keeps)
     return run
 
 
@@ -272,7 +289,7 @@ def _unseen(training, tests: dict) -> str:
     return f"{seen} of {len(tested)} classes were trained on too" if seen else "classes unseen in training"
 
 
-def _write(run: TrainedRun, encoder, config: dict) -> None:
+def _write(run: TrainedRun, encoder, config: dict, keeps: tuple[str, ...]) -> None:
     from entourage.encoders import save_encoder
 
     partial = partial_of(run.folder)
@@ -280,8 +297,9 @@ def _write(run: TrainedRun, encoder, config: dict) -> None:
         _write_json(filling / CONFIG, config)
         _write_json(filling / METRICS, run.document())
         shutil.copyfile(partial / LOG, filling / LOG)
-        if (partial / BOARD).is_dir():
-            shutil.copytree(partial / BOARD, filling / BOARD)
+        for name in (BOARD, *keeps):
+            if (partial / name).is_dir():
+                shutil.copytree(partial / name, filling / name)
         save_encoder(filling / ENCODER, encoder)
     shutil.rmtree(partial, ignore_errors=True)
 

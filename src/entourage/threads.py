@@ -5,10 +5,15 @@ starts more. The work must release the interpreter's lock, as kernels compiled w
 numba's own `prange`, calls from several threads of a server do not get into each other's way.
 """
 
-from collections.abc import Callable
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
-__all__ = ["share_out"]
+__all__ = ["blocks", "in_threads", "one_thread_each", "share_out"]
+
+_worker = threading.local()
 
 
 def share_out(work: Callable[[int, int], None], n: int, least: int = 256) -> None:
@@ -21,7 +26,8 @@ def share_out(work: Callable[[int, int], None], n: int, least: int = 256) -> Non
     """
     import torch
 
-    parts = max(1, min(torch.get_num_threads(), n // least))
+    alone = getattr(_worker, "busy", False)  # the other threads have work of their own
+    parts = 1 if alone else max(1, min(torch.get_num_threads(), n // least))
     if parts == 1:
         work(0, n)
         return
@@ -31,3 +37,86 @@ def share_out(work: Callable[[int, int], None], n: int, least: int = 256) -> Non
         work(*ends[:2])
     for part in waiting:
         part.result()
+
+
+def blocks(n: int, most: int) -> Iterator[slice]:
+    """0..n-1 in slices of so many at most."""
+    for start in range(0, n, most):
+        yield slice(start, min(start + most, n))
+
+
+def in_threads(work, tasks) -> Iterator:
+    """work(task) for each task, in order, by as many threads as torch would use; only a few tasks ahead."""
+    import torch
+
+    n_threads = torch.get_num_threads()
+    if n_threads == 1:
+        for task in tasks:
+            with one_thread_each:
+                result = work(task)
+            yield result
+        return
+    ahead = deque()
+    with one_thread_each, ThreadPoolExecutor(n_threads, initializer=_begin_worker) as pool:
+        try:
+            for task in tasks:
+                ahead.append(pool.submit(work, task))
+                if len(ahead) > 2 * n_threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+def _begin_worker() -> None:
+    _OneThreadEach.limit()
+    _worker.busy = True
+
+
+class _OneThreadEach:
+    """While anyone is inside, numpy multiplies on the thread that asks; afterwards as before.
+
+    Some libraries keep one number of threads for all and some one for each thread, so each thread has to call `limit`.
+    """
+
+    def __init__(self):
+        self._inside = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self):
+        with self._lock:
+            if not self._inside:
+                self._before = [library.get_num_threads() for library in _libraries()]
+                self.limit()
+            self._inside += 1
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._set(self._before)
+
+    @classmethod
+    def limit(cls) -> None:
+        cls._set([1] * len(_libraries()))
+
+    @staticmethod
+    def _set(counts) -> None:
+        for library, count in zip(_libraries(), counts, strict=True):
+            if hasattr(library, "clear_controlling_thread"):  # or it would obey only the thread that first set it
+                library.clear_controlling_thread(force=True)
+            if count is not None:
+                library.set_num_threads(count)
+
+
+one_thread_each = _OneThreadEach()
+
+
+@cache
+def _libraries() -> list:
+    """What numpy may multiply with."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from entourage.neighbors import cpu, exact, search, search_blocks
+from entourage.threads import _libraries
 from entourage.values import Embeddings
 
 
@@ -148,7 +149,7 @@ def test_neighbours_do_not_depend_on_the_number_of_threads():
 
 
 def blas_threads() -> list[int]:
-    return [library.get_num_threads() for library in cpu._libraries()]
+    return [library.get_num_threads() for library in _libraries()]
 
 
 def test_numpy_multiplies_on_one_thread_during_the_search_and_as_before_after_it(threads, monkeypatch):
@@ -182,16 +183,3 @@ def test_searches_side_by_side_do_not_disturb_each_other(threads):
         thread.join()
     assert len(found) == 4 and all((rows == alone).all() for rows in found)
     assert blas_threads() == before
-
-
-def test_an_error_in_a_thread_arrives():
-    def fail(task):
-        raise ValueError(f"task {task}")
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with pytest.raises(ValueError, match="task 0"):
-            list(cpu._in_threads(fail, range(100)))
-    finally:
-        torch.set_num_threads(before)

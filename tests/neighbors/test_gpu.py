@@ -38,5 +38,5 @@ def test_a_machine_with_a_card_searches_there(monkeypatch, dim, k):
     monkeypatch.setattr(gpu, "best_of_gallery", on_the_processor)
     seen = []
     found = search(items, k=k, progress=lambda *call: seen.append(call))
-    assert used == ["cuda"] and seen[-1] == ("searching neighbours", 60, 60)
+    assert [device.type for device in used] == ["cuda"] and seen[-1] == ("searching neighbours", 60, 60)
     np.testing.assert_array_equal(found.rows, wanted.rows)

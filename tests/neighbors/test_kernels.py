@@ -1,9 +1,5 @@
 """Keys that sort as neighbours do, and functions that are compiled once."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -57,28 +53,6 @@ def test_a_crowd_at_the_last_place_is_reported():
 
 
 # ---- compiling ---------------------------------------------------------------------------------------------------
-
-SEARCH = """
-import numpy as np
-from entourage.neighbors import search
-from entourage.values import Embeddings
-items = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(50, 4)))
-said = []
-search(items, k=3, progress=lambda title, *_: said.append(title))
-print(sorted(set(said)))
-"""
-
-
-def run_search(**environment) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", SEARCH], env=os.environ | environment, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
-def test_only_the_first_call_compiles_and_it_says_so(tmp_path):
-    assert run_search(NUMBA_CACHE_DIR=str(tmp_path)) == "['compiling the search, once', 'searching neighbours']"
-    assert run_search(NUMBA_CACHE_DIR=str(tmp_path)) == "['searching neighbours']"
 
 
 def test_a_full_disk_costs_only_the_cache(monkeypatch):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from entourage.baselines.method import (
     Method,
@@ -19,6 +19,7 @@ from entourage.baselines.method import (
     cosine_blocks,
 )
 from entourage.neighbors import search
+from entourage.neighbors.reciprocal import neighbor_sets, reciprocal_sets
 from entourage.values import Embeddings, Neighbors
 
 __all__ = ["KReciprocal", "jaccard_distances", "reciprocal_encodings"]
@@ -27,25 +28,17 @@ __all__ = ["KReciprocal", "jaccard_distances", "reciprocal_encodings"]
 def reciprocal_encodings(items: Embeddings, k1: int, k2: int) -> csr_array:
     """Encodings V (N, N), sparse; each row sums to 1.
 
-    R(i, k) are the items that have i among their k nearest and are among the k nearest of i, and i itself.
-    R*(i) = R(i, k1) with all R(j, k1 / 2) of its members j of which at least 2/3 lie in R(i, k1).
+    R*(i), the reciprocal neighbours of i and what they bring along: see neighbors/reciprocal.py.
     V_ij ~ exp(-d_ij) for j in R*(i), then averaged over i and its k2 - 1 nearest.
     """
     most = len(items) - 1
     nearest = search(items, k=min(max(k1, k2 - 1), most)).rows
-    reciprocal = _mutual(_with_itself(nearest[:, :k1]))
-    half = _mutual(_with_itself(nearest[:, : round(k1 / 2)]))
-    inside = (reciprocal @ half).multiply(reciprocal).tocsr()  # |R(j, k1/2) in R(i, k1)|; half is symmetric
-    enough = 3 * inside.data >= 2 * half.sum(axis=1)[inside.indices]
-    accepted = csr_array((enough.astype(np.int32), inside.indices, inside.indptr), inside.shape)
-    accepted.eliminate_zeros()
-    expanded = (reciprocal + accepted @ half).tocsr()
-
+    expanded = vstack([members for _, members in reciprocal_sets(nearest, k1)], format="csr")
     weights = np.concatenate([_near(cosines, expanded[block]) for block, cosines in cosine_blocks(items)])
     totals = np.add.reduceat(weights, expanded.indptr[:-1])
     weights /= np.repeat(totals, np.diff(expanded.indptr))
     encodings = csr_array((weights, expanded.indices, expanded.indptr), expanded.shape)
-    group = _with_itself(nearest[:, : k2 - 1])
+    group = neighbor_sets(nearest[:, : k2 - 1])
     return (group @ encodings / group.indptr[1]).tocsr()  # every group has as many members as the first
 
 
@@ -96,18 +89,6 @@ class KReciprocal(Method):
             jaccard = jaccard_distances(encodings, by_item, block)
             distances = (1 - self.weight) * jaccard + self.weight * _distances(cosines)
             yield block, best_scored(items, block, 1 - distances, k)
-
-
-def _with_itself(nearest: np.ndarray) -> csr_array:
-    """1 where j is i or one of its nearest (N, k), as a sparse matrix (N, N)."""
-    count, k = nearest.shape
-    members = np.column_stack([np.arange(count), nearest])
-    starts = np.arange(count + 1) * (k + 1)
-    return csr_array((np.ones(members.size, np.int32), members.ravel(), starts), (count, count))
-
-
-def _mutual(graph: csr_array) -> csr_array:
-    return graph.multiply(graph.T).tocsr()
 
 
 def _distances(cosines: np.ndarray) -> np.ndarray:

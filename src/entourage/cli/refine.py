@@ -17,13 +17,23 @@ def refine(
     out: Annotated[Path, typer.Option(help="File for the refined vectors, in the format of VECTORS.")],
     model: Annotated[
         Path | None,
-        typer.Option(help="A folder written by `entourage fit`. Default: the universal refiner, no labels needed."),
+        typer.Option(
+            help="A folder written by `entourage fit`, or a run of `entourage train --system intra-batch`. "
+            "Default: the universal refiner, no labels needed."
+        ),
     ] = None,
     context: Annotated[
         Path | None, typer.Option(help="Raw vectors of a gallery to find neighbours in. Default: VECTORS themselves.")
     ] = None,
     context_out: Annotated[
         Path | None, typer.Option(help="File for the refined gallery, to search the refined queries in.")
+    ] = None,
+    context_by: Annotated[
+        str | None,
+        typer.Option(help="How a run finds contexts: reciprocal (default), nearest, kmeans, ward, ..."),
+    ] = None,
+    context_size: Annotated[
+        int | None, typer.Option(help="Items in a group of reciprocal or nearest neighbours, with a run. Default: 7.")
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
     overwrite: Overwrite = False,
@@ -48,6 +58,13 @@ def refine(
         if context_out.absolute() == out.absolute():
             raise InputError(f"--out and --context-out are both {out}; give the refined gallery a name of its own")
     items = read_vectors(vectors, labels=False)
+    if model is not None and (model / "network").is_dir():
+        refused = {"--context": context, "--context-out": context_out, "--steps": steps}
+        groups = {"by": context_by or "reciprocal"} | ({} if context_size is None else {"size": context_size})
+        return _refine_by_run(vectors, items, model, groups, out, refused, as_json)
+    for option, value in {"--context-by": context_by, "--context-size": context_size}.items():
+        if value is not None:
+            raise InputError(f"{option} is {value} without a run of the system intra-batch; leave it out")
     gallery = None if is_same(context, vectors) else read_vectors(context, labels=False)
 
     from entourage.systems.context_refiner import ContextRefiner
@@ -82,6 +99,34 @@ def refine(
     if context_out is not None:
         document["context_out"], written = str(context_out), f"{written} and {context_out}"
     print_report(document, as_json, facts({**protocol, **metrics}), written)
+
+
+def _refine_by_run(vectors: Path, items, run: Path, groups: dict, out: Path, refused: dict, as_json: bool) -> None:
+    """By the message-passing network of a run, among the vectors themselves."""
+    for option, value in refused.items():
+        if value is not None:
+            raise InputError(
+                f"{option} is {value} with {run}, whose network refines vectors among themselves; leave it out, and "
+                "put queries and gallery into one file"
+            )
+    from entourage.progress import terminal_progress
+    from entourage.store import write_like
+    from entourage.systems.intra_batch.saving import load_network
+    from entourage.systems.intra_batch.test_time import refine_by_messages
+
+    trained = load_network(run)
+    with terminal_progress() as progress:
+        refined = refine_by_messages(trained, items, progress=progress, **groups)
+        write_like(vectors, out, refined.vectors)
+    protocol = {
+        "items": len(items),
+        "model": str(run),
+        "context": f"transductive: groups by {groups['by']}",
+        "steps": len(trained.network.steps),
+    }
+    metrics = {"mean_cosine_to_input": float((refined.vectors * items.vectors).sum(axis=1).mean())}
+    document = {"protocol": protocol, "metrics": metrics, "warnings": [], "out": str(out)}
+    print_report(document, as_json, facts({**protocol, **metrics}), f"Written to {out}")
 
 
 def _own_item(items, gallery) -> str:

@@ -15,7 +15,12 @@ __all__ = ["train"]
 def train(
     images: Images,
     out: Annotated[Path, typer.Option(help="Folder for the run.")],
-    system: Annotated[str, typer.Option(help="How the encoder is trained.")] = "baseline",
+    system: Annotated[
+        str, typer.Option(help="How the encoder is trained: baseline, ...; an unknown one lists them.")
+    ] = "baseline",
+    preset: Annotated[
+        str | None, typer.Option(help="Settings of the system's authors, by dataset; an unknown one lists them.")
+    ] = None,
     encoder: Annotated[
         str | None, typer.Option(help="small, small-rgb, a saved encoder, or a Hugging Face vision model.")
     ] = None,
@@ -31,7 +36,9 @@ def train(
         list[str] | None,
         typer.Option("--set", help="name=value for any other setting, loss_options.margin=0.1 too; may be repeated."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file of settings; what is given here wins.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file of settings; it wins over --preset, what is given here over it.")
+    ] = None,
     root: Root = None,
     data_options: DataOptions = None,
     nmi: Annotated[bool, typer.Option("--nmi/--no-nmi", help="Cluster the test pictures for NMI.")] = True,
@@ -53,7 +60,8 @@ def train(
     from entourage.progress import terminal_progress
     from entourage.runs import partial_of, system_named, train_run
 
-    chosen = from_toml(system_named(system).settings, config, given)
+    trained_by = system_named(system)
+    chosen = from_toml(trained_by.settings, config, given, preset=trained_by.preset(preset))
     options = {"system": system, "root": root, "data_options": from_pairs(data_options or []), "nmi": nmi}
     try:
         with heard_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:

@@ -5,17 +5,15 @@ not torch, whose library took a quarter longer on the processor this was measure
 """
 
 import threading
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from functools import cache
 
 import numpy as np
 
 from entourage.neighbors.kernels import Candidates, rounding_margin
+from entourage.threads import blocks, in_threads, one_thread_each
 
-__all__ = ["best_among_each_other", "best_of_gallery", "blocks"]
+__all__ = ["best_among_each_other", "best_of_gallery"]
 
 _LONG = 128  # from this k on, a first bar is guessed
 
@@ -32,7 +30,7 @@ def best_of_gallery(queries, gallery, hidden, k, rows, columns) -> Iterator[tupl
     def search(block: slice):
         return block, *_settled(queries[block], gallery, hidden[block], k, columns, sample, memory).best(slice(None))
 
-    return _in_threads(search, blocks(len(queries), rows))
+    return in_threads(search, blocks(len(queries), rows))
 
 
 def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
@@ -67,16 +65,16 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
     # The diagonal first: every item has met some others, and its bar stands, before the many tiles away from it.
     pairs = ((first, first + away) for away in range(len(tile_rows)) for first in range(len(tile_rows) - away))
     total = len(tile_rows) * (len(tile_rows) + 1) // 2
-    with _one_thread_each:
-        for _ in _in_threads(expect, tile_rows if rank else ()):
+    with one_thread_each:
+        for _ in in_threads(expect, tile_rows if rank else ()):
             pass
-        for done, _ in enumerate(_in_threads(meet, pairs), start=1):
+        for done, _ in enumerate(in_threads(meet, pairs), start=1):
             if report:
                 report(done / total)
-        for _ in _in_threads(settle, tile_rows):
+        for _ in in_threads(settle, tile_rows):
             pass
         lost = candidates.unsettled()
-        for _ in _in_threads(search_again, (lost[block] for block in blocks(len(lost), side))):
+        for _ in in_threads(search_again, (lost[block] for block in blocks(len(lost), side))):
             pass
     return candidates
 
@@ -128,12 +126,6 @@ def _sample(items, k) -> tuple[np.ndarray, int]:
     return items[np.sort(chosen)], rank
 
 
-def blocks(n: int, most: int) -> Iterator[slice]:
-    """0..n-1 in slices of so many at most."""
-    for start in range(0, n, most):
-        yield slice(start, min(start + most, n))
-
-
 class _Memory:
     """Tiles in memory that is used again: fresh memory would have to be cleared by the system each time."""
 
@@ -152,75 +144,3 @@ class _Memory:
             values = np.empty(size, np.float32)
         yield np.matmul(a, b.T, out=values[:size].reshape(len(a), len(b)))
         self._free.append(values)
-
-
-def _in_threads(work, tasks) -> Iterator:
-    """work(task) for each task, in order, by as many threads as torch would use; only a few tasks ahead."""
-    import torch
-
-    n_threads = torch.get_num_threads()
-    if n_threads == 1:
-        for task in tasks:
-            with _one_thread_each:
-                result = work(task)
-            yield result
-        return
-    ahead = deque()
-    with _one_thread_each, ThreadPoolExecutor(n_threads, initializer=_OneThreadEach.limit) as pool:
-        try:
-            for task in tasks:
-                ahead.append(pool.submit(work, task))
-                if len(ahead) > 2 * n_threads:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
-
-
-class _OneThreadEach:
-    """While anyone is inside, numpy multiplies on the thread that asks; afterwards as before.
-
-    Some libraries keep one number of threads for all and some one for each thread, so each thread has to call `limit`.
-    """
-
-    def __init__(self):
-        self._inside = 0
-        self._lock = threading.Lock()
-
-    def __enter__(self):
-        with self._lock:
-            if not self._inside:
-                self._before = [library.get_num_threads() for library in _libraries()]
-                self.limit()
-            self._inside += 1
-
-    def __exit__(self, *error):
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._set(self._before)
-
-    @classmethod
-    def limit(cls) -> None:
-        cls._set([1] * len(_libraries()))
-
-    @staticmethod
-    def _set(counts) -> None:
-        for library, count in zip(_libraries(), counts, strict=True):
-            if hasattr(library, "clear_controlling_thread"):  # or it would obey only the thread that first set it
-                library.clear_controlling_thread(force=True)
-            if count is not None:
-                library.set_num_threads(count)
-
-
-_one_thread_each = _OneThreadEach()
-
-
-@cache
-def _libraries() -> list:
-    """What numpy may multiply with."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas").lib_controllers

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from entourage.threads import blocks
+
 __all__ = ["groups_of_equal_vectors", "top_k"]
 
 _TILE_VALUES = 2**20  # similarities held at once by a thread: 4 MiB
@@ -55,22 +57,24 @@ def _nearest(queries, items, hidden, places, k, progress) -> Iterator[tuple[slic
     """
     import torch
 
-    n = len(queries)
-    if torch.cuda.is_available():
+    from entourage.devices import device_named
+
+    n, device = len(queries), device_named("auto")
+    if device.type != "cpu":
         from entourage.neighbors import gpu
 
-        found = gpu.best_of_gallery(queries, items, hidden, k, "cuda")
+        found = gpu.best_of_gallery(queries, items, hidden, k, device)
     else:
         from entourage.neighbors import cpu, kernels
 
-        kernels.compile_ahead(progress)
+        kernels.compile_ahead()
         rows, columns = _tile_shape(n, len(items), torch.get_num_threads())
         if places is not None and len(items) * kernels.room(k) <= _MOST_CANDIDATES:
             alone = np.full(len(items), -1)
             alone[places] = hidden
             report = progress and (lambda share: progress(_TITLE, int(share * n), n))
             candidates = cpu.best_among_each_other(items, alone, k, columns, report)
-            for block in cpu.blocks(n, rows):
+            for block in blocks(n, rows):
                 yield block, *candidates.best(places[block])
             return
         found = cpu.best_of_gallery(queries, items, hidden, k, rows, columns)

@@ -9,8 +9,6 @@ Fast products round a similarity differently from one place of a tile to the nex
 rounding of each other are compared once more, in double precision, and the order does not depend on tiles.
 """
 
-from pathlib import Path
-
 import numba
 import numpy as np
 
@@ -90,13 +88,10 @@ def room(k: int) -> int:
     return k + max(k // 2, 8)
 
 
-def compile_ahead(progress=None) -> None:
-    """Compile, or load from disk, what the search needs; a first compilation takes seconds and says so."""
+def compile_ahead() -> None:
+    """Compile, or load from disk, what the search needs, before threads ask for it all at once."""
     if _meet_each_other.signatures:
         return
-    compiling = progress and not _on_disk()
-    if compiling:
-        progress("compiling the search, once", 0, 1)
     one, nobody = np.ones((1, 1), np.float32), np.full(1, -1)
     candidates = Candidates(1, 1, 1e-6)
     calls = (
@@ -109,15 +104,6 @@ def compile_ahead(progress=None) -> None:
             call()
         except OSError:  # compiled, but there was no room on disk to keep it
             call()
-    if compiling:
-        progress("compiling the search, once", 1, 1)
-
-
-def _on_disk() -> bool:
-    """Whether the largest function was compiled since this file last changed, as far as dates tell."""
-    folder = _meet_each_other.stats.cache_path
-    kept = Path(folder).glob(f"*{_meet_each_other.__name__}*.nbi") if folder else ()
-    return any(index.stat().st_mtime >= Path(__file__).stat().st_mtime for index in kept)
 
 
 @numba.njit

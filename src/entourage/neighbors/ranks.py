@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from entourage.compiling import compiled
+from entourage.devices import device_named
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.neighbors.exact import groups_of_equal_vectors
 from entourage.neighbors.kernels import precise_product, rounding_margin
@@ -52,12 +53,13 @@ def match_ranks(
     first = _first_equal(vectors)
     copies = np.flatnonzero(first != np.arange(len(first)))
 
-    rows, columns = torch.from_dlpack(queries.vectors), torch.from_dlpack(vectors)
+    device = device_named("auto")
+    rows, columns = (torch.from_dlpack(table).to(device) for table in (queries.vectors, vectors))
     margin = rounding_margin(queries.dim)
     size = int(np.clip(_TILE_VALUES // len(gallery), 1, 1024))
     for start in range(0, len(queries), size):
         block = slice(start, min(start + size, len(queries)))
-        similarities = (rows[block] @ columns.T).numpy()
+        similarities = (rows[block] @ columns.T).numpy(force=True)
         similarities[:, copies] = similarities[:, first[copies]]  # so that equal vectors need no second look
         query, matches = _matches(query_codes[block], own_rows[block], members, starts)
         wanted = ~(query_groups[block][query] == gallery_groups[matches]).any(axis=1)

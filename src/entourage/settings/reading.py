@@ -17,8 +17,10 @@ __all__ = ["check_types", "from_pairs", "from_toml", "to_dict"]
 Settings = TypeVar("Settings")
 
 
-def from_toml(cls: type[Settings], path=None, overrides: dict | None = None) -> Settings:
+def from_toml(cls: type[Settings], path=None, overrides: dict | None = None, *, preset: dict | None = None) -> Settings:
     """Settings from a TOML file (or none), then from `overrides`, which win; the rest keep their defaults.
+
+    preset: a table that takes the place of those defaults.
 
     Of a table, such as loss_options, the overrides replace those entries they name.
 
@@ -30,7 +32,7 @@ def from_toml(cls: type[Settings], path=None, overrides: dict | None = None) -> 
     _check_known(cls, values, f"{path} sets")
     _check_known(cls, overrides or {}, "there is")
     try:
-        return cls(**_tuples(cls, _merged(values, overrides or {})))
+        return cls(**_tuples(cls, _merged(_merged(preset or {}, values), overrides or {})))
     except InputError as error:
         where = f" (set in {path} or by a flag)" if path is not None else ""
         raise InputError(f"{error}{where}") from error

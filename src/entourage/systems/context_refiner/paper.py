@@ -30,6 +30,8 @@ from entourage.values import Embeddings, label_codes
 
 __all__ = ["PaperNetwork", "PreparedGallery", "batch_loss", "fit_paper"]
 
+FEW = 0.9  # context items for each query: with fewer, more of the work is done on their side
+
 
 class PaperNetwork(nn.Module):
     """T cross-attention blocks and, for another size of embedding, a linear head (d -> out_dim)."""
@@ -66,7 +68,7 @@ class PaperNetwork(nn.Module):
         context = gallery if len(used) == len(gallery) else gallery[used]
         table, place, other_place = None, None, None  # the blocks take turns in them
         for block in self.blocks[:n_steps]:
-            offer = block.offer(context, finished=len(used) < len(e), out=table)
+            offer = block.offer(context, finished=len(used) < FEW * len(e), out=table)
             e, weights = block.refined(e, offer, rows, out=place)
             table = offer.table
             if not kept:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage import gathering
+from entourage.attention import cpu
 
 __all__ = ["CrossAttention", "Offer", "glorot_linear"]
 
@@ -92,14 +92,8 @@ class CrossAttention(nn.Module):
     @torch.no_grad()
     def offer(self, context: Tensor, *, finished: bool = False, out: Tensor | None = None) -> Offer:
         """What the items of a context (M, d) offer, as a table to gather from; out: where to put it, if anywhere."""
-        weight = torch.cat([self.key.inner.weight, self.value.inner.weight])  # (2d, d): both in one product
-        bias = torch.cat([self.key.inner.bias, self.value.inner.bias])
-        table = _room(len(context), len(weight), context) if out is None else out
-        for part, items in zip(table.split(_ITEMS_AT_ONCE), context.split(_ITEMS_AT_ONCE), strict=True):
-            F.silu(torch.addmm(bias, items, weight.T, out=part), inplace=True)
-            if finished:
-                keys, values = part.chunk(2, dim=1)
-                torch.cat([self.key.outer(keys), self.value.outer(values)], dim=1, out=part)
+        table = _room(len(context), 2 * context.shape[1], context) if out is None else out
+        (cpu.offer if context.is_cpu else _offer)(self, context, finished, table)
         return Offer(table, finished)
 
     @torch.no_grad()
@@ -108,43 +102,37 @@ class CrossAttention(nn.Module):
         is offered."""
         result = _room(*e.shape, e) if out is None else out
         weights = torch.empty(rows.shape, dtype=e.dtype, device=e.device)
-        tables = (table.split(_ITEMS_AT_ONCE) for table in (e, rows, result, weights))
-        for part, context, place, shares in zip(*tables, strict=True):
-            asked = self.query(part).add_(part)
-            if not offer.finished:
-                asked = asked @ self.key.outer.weight
-            update, shares[:] = _attend(asked, offer.table, context, self.scale)
-            if not offer.finished:
-                update = self.value.outer(update)
-            _unit_sum(part, update, out=place)
+        (cpu.refined if e.is_cpu else _refined)(self, e, offer, rows, result, weights)
         return result, weights
 
 
-# ---- on the processor compiled kernels, on other devices torch ---------------------------------------------------
-
-
-def _compiled_for(tensor: Tensor) -> bool:
-    return tensor.is_cpu
+# ---- whole sets, on other devices than the processor -------------------------------------------------------------
 
 
 def _room(n: int, d: int, like: Tensor) -> Tensor:
     """An empty (n, d) matrix; numpy asks the system for large pages, which are faster to get and to gather from."""
-    if not _compiled_for(like):
+    if not like.is_cpu:
         return torch.empty(n, d, dtype=like.dtype, device=like.device)
     return torch.from_numpy(np.empty((n, d), like[:0].numpy().dtype))
 
 
-def _attend(asked: Tensor, table: Tensor, rows: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Mixed values (n, d) and weights (n, k); see gathering.attend."""
-    if _compiled_for(asked):
-        return tuple(map(torch.from_numpy, gathering.attend(asked.numpy(), table.numpy(), rows.numpy(), scale)))
-    keys, values = table[rows].chunk(2, dim=2)
-    weights = (torch.einsum("bd,bkd->bk", asked, keys) * scale).softmax(dim=1)
-    return torch.einsum("bk,bkd->bd", weights, values), weights
+def _offer(block: CrossAttention, context: Tensor, finished: bool, table: Tensor) -> None:
+    for part, items in zip(table.split(_ITEMS_AT_ONCE), context.split(_ITEMS_AT_ONCE), strict=True):
+        keys, values = block.prepare(items)
+        if finished:
+            keys, values = block.key.outer(keys), block.value.outer(values)
+        torch.cat([keys, values], dim=1, out=part)
 
 
-def _unit_sum(x: Tensor, y: Tensor, *, out: Tensor) -> None:
-    if _compiled_for(x):
-        gathering.unit_sum(1, x.numpy(), 1, y.numpy(), out=out.numpy())
-    else:
-        out.copy_(F.normalize(x + y, dim=1))
+def _refined(block: CrossAttention, e: Tensor, offer: Offer, rows: Tensor, result: Tensor, weights: Tensor) -> None:
+    tables = (table.split(_ITEMS_AT_ONCE) for table in (e, rows, result, weights))
+    for part, context, place, shares in zip(*tables, strict=True):
+        asked = part + block.query(part)
+        if not offer.finished:
+            asked = asked @ block.key.outer.weight
+        keys, values = offer.table[context].chunk(2, dim=2)
+        shares[:] = (torch.einsum("bd,bkd->bk", asked, keys) * block.scale).softmax(dim=1)
+        update = torch.einsum("bk,bkd->bd", shares, values)
+        if not offer.finished:
+            update = block.value.outer(update)
+        place.copy_(F.normalize(part + update, dim=1))

@@ -1,0 +1,175 @@
+"""Contexts at test time, where classes are not known: groups of a fixed size in which items exchange messages.
+
+reciprocal   the item, its reciprocal neighbours, and what they bring along (Eq. 7); a group for each item
+nearest      the item and its nearest; a group for each item
+kmeans, ...  as in training: p items of each of n clusters; every item is in one group
+
+N items, G groups of s items.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from entourage.errors import InputError
+from entourage.neighbors import search
+from entourage.neighbors.reciprocal import reciprocal_sets
+from entourage.systems.intra_batch.clusters import CLUSTERINGS, cluster
+from entourage.values import Embeddings
+
+__all__ = ["CONTEXTS", "Contexts", "cluster_contexts", "find_contexts", "nearest_contexts", "reciprocal_contexts"]
+
+CONTEXTS = ("reciprocal", "nearest", *sorted(CLUSTERINGS))
+GROUP_SIZE = 7  # as in the authors' configuration for test time
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """Groups of items, and the one group of each item whose output is kept."""
+
+    groups: np.ndarray
+    """(G, s) rows of the items in each group, in any order."""
+    group_of: np.ndarray
+    """(N,) the group in which each item is the anchor, or one of them."""
+
+    def __post_init__(self):
+        absent = np.flatnonzero(~(self.groups[self.group_of] == np.arange(len(self.group_of))[:, None]).any(axis=1))
+        if absent.size:
+            raise InputError(f"item {absent[0]} is not in its own group; wanted each item where its output is kept")
+
+    @property
+    def anchors(self) -> np.ndarray:
+        """(G, r) where in each group the anchors stand: its one anchor, or every place where groups have several."""
+        count, size = self.groups.shape
+        if not np.array_equal(self.group_of, np.arange(count)):
+            return np.tile(np.arange(size), (count, 1))
+        return (self.groups == np.arange(count)[:, None]).argmax(axis=1)[:, None]
+
+
+def find_contexts(
+    items: Embeddings,
+    by: str = "reciprocal",
+    *,
+    size: int = GROUP_SIZE,
+    k1: int = 30,
+    batch: tuple[int, int] = (10, 7),
+    n_clusters: int | None = None,
+    seed: int = 0,
+) -> Contexts:
+    """Contexts by their name in `CONTEXTS`.
+
+    size: items in a group, of reciprocal and nearest; k1: neighbours looked at for reciprocal ones; batch: clusters in
+    a group and items of each; n_clusters: of the algorithms that are told how many.
+    """
+    if by not in CONTEXTS:
+        raise InputError(f"the context is {by!r}; wanted one of {', '.join(CONTEXTS)}")
+    if len(items) < 2:
+        raise InputError(f"{len(items)} item has no context; wanted two or more to exchange messages")
+    for name, value in (("size", size), ("k1", k1), ("n_clusters", n_clusters)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}; wanted 1 or more")
+    if by == "reciprocal":
+        return reciprocal_contexts(items, size, k1)
+    if by == "nearest":
+        return nearest_contexts(items, size)
+    codes = cluster(items.vectors, by, n_clusters, seed=seed)
+    return cluster_contexts(items, codes, *batch, seed=seed)
+
+
+def nearest_contexts(items: Embeddings, size: int = GROUP_SIZE) -> Contexts:
+    """Each item with its size - 1 nearest."""
+    own = np.arange(len(items))
+    size = min(size, len(items))
+    if size == 1:
+        return Contexts(own[:, None], own)
+    return Contexts(np.column_stack([own, search(items, k=size - 1).rows]), own)
+
+
+# ---- reciprocal neighbours ---------------------------------------------------------------------------------------
+
+
+def reciprocal_contexts(items: Embeddings, size: int = GROUP_SIZE, k1: int = 30) -> Contexts:
+    """Each item with those of its reciprocal neighbours (k1 looked at, expanded by Eq. 7) that are nearest to it.
+
+    Where there are fewer than `size`, the nearest items that are not among them fill the group.
+    """
+    count = len(items)
+    size = min(size, count)
+    nearest = search(items, k=min(max(k1, size - 1), count - 1)).rows
+    groups = np.empty((count, size), np.int64)
+    for block, members in reciprocal_sets(nearest, k1):
+        groups[block] = _filled(*_nearest_members(items, block, members, size), nearest[block], size)
+    return Contexts(groups, np.arange(count))
+
+
+def _nearest_members(items: Embeddings, block: slice, members, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The members (n, N, sparse) nearest to each item of the block, itself first: (owners (m,), members (m,)).
+
+    Owners count from 0 in the block and never decrease; each has `size` members at most.
+    """
+    owners = np.repeat(np.arange(members.shape[0]), np.diff(members.indptr))
+    rows = members.indices.astype(np.int64)
+    similarities = np.einsum("md,md->m", items.vectors[owners + block.start], items.vectors[rows])
+    similarities[rows == owners + block.start] = np.inf
+    order = np.lexsort([items.ids[rows], -similarities, owners])
+    owners, rows = owners[order], rows[order]
+    kept = np.arange(len(rows)) - members.indptr[owners] < size
+    return owners[kept], rows[kept]
+
+
+def _filled(owners: np.ndarray, members: np.ndarray, nearest: np.ndarray, size: int) -> np.ndarray:
+    """Groups (n, size) of the members (m,) of their owners (m,), filled up with the nearest (n, k) not among them."""
+    count = len(nearest)
+    sizes = np.bincount(owners, minlength=count)
+    starts = np.cumsum(sizes) - sizes
+    groups = np.empty((count, size), np.int64)
+    groups[owners, np.arange(len(owners)) - starts[owners]] = members
+    base = int(max(members.max(), nearest.max())) + 1
+    there = np.isin(np.arange(count)[:, None] * base + nearest, owners * base + members)
+    places = sizes[:, None] + np.cumsum(~there, axis=1) - 1
+    filling = ~there & (places < size)
+    groups[np.nonzero(filling)[0], places[filling]] = nearest[filling]
+    return groups
+
+
+# ---- clusters ----------------------------------------------------------------------------------------------------
+
+
+def cluster_contexts(
+    items: Embeddings, codes: np.ndarray, n_clusters: int, per_cluster: int, *, seed: int = 0
+) -> Contexts:
+    """Groups like the batches of training: n chunks of p items, each chunk from one cluster of codes (N,).
+
+    Clusters are cut into chunks at random. A chunk that falls short is filled with others of its cluster, then with the
+    nearest items; a group that does, with other chunks. Such company has its own output in its own group.
+    """
+    draw = np.random.default_rng(seed)
+    per_cluster = min(per_cluster, len(items))
+    chunks, chunk_of = _chunks(items, codes, per_cluster, draw)
+    order = draw.permutation(len(chunks))
+    n_clusters = min(n_clusters, len(chunks))
+    whole = len(order) - len(order) % n_clusters  # what lies beyond is a group that falls short
+    others = draw.choice(order[:whole], -len(order) % n_clusters, replace=False)
+    groups = chunks[np.append(order, others)].reshape(-1, n_clusters * per_cluster)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return Contexts(groups, place[chunk_of] // n_clusters)
+
+
+def _chunks(items: Embeddings, codes, per_cluster: int, draw) -> tuple[np.ndarray, np.ndarray]:
+    """(chunks (c, p) of rows, the chunk (N,) each item belongs to)."""
+    nearest = None
+    chunks, chunk_of = [], np.empty(len(items), np.int64)
+    shuffled = draw.permutation(len(items))
+    by_cluster = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    for members in np.split(by_cluster, np.cumsum(np.bincount(codes))[:-1]):
+        for start in range(0, len(members), per_cluster):
+            chunk = members[start : start + per_cluster]
+            chunk_of[chunk] = len(chunks)
+            if len(chunk) < per_cluster:
+                if nearest is None:
+                    nearest = search(items, k=min(per_cluster, len(items) - 1)).rows
+                company = np.concatenate([chunk, members[:start], nearest[chunk[0]]])
+                chunk = company[np.sort(np.unique(company, return_index=True)[1])][:per_cluster]
+            chunks.append(chunk)
+    return np.array(chunks), chunk_of

@@ -1,0 +1,92 @@
+"""What encoder and network are trained by: cross-entropy after each of them.
+
+    L = a CE(head_e(e) / T) + b CE(head_n(network(e)) / T),   both with label smoothing; a = b = 1 in the paper
+
+b items of a batch, d dimensions, C classes.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from entourage.settings.intra_batch import IntraBatchSettings
+from entourage.systems.intra_batch.network import MessagePassing
+
+__all__ = ["ClassHead", "IntraBatchObjective", "class_loss"]
+
+
+class ClassHead(nn.Module):
+    """Features (b, d) -> logits (b, C): batch norm without shift, then a linear layer without bias."""
+
+    def __init__(self, dim: int, n_classes: int):
+        super().__init__()
+        self.neck = nn.BatchNorm1d(dim)
+        self.neck.bias.requires_grad_(False)
+        self.weight = nn.Parameter(torch.empty(n_classes, dim).normal_(std=0.001))
+
+    def forward(self, features: Tensor, classes: Tensor | None = None) -> Tensor:
+        """Logits of all classes, or of those given (c,) alone: (b, c)."""
+        weight = self.weight if classes is None else self.weight[classes]
+        return F.linear(self.neck(features), weight)
+
+
+def class_loss(
+    head: ClassHead,
+    features: Tensor,
+    codes: Tensor,
+    *,
+    temperature: float = 1.0,
+    label_smoothing: float = 0.0,
+    columns: str = "all",
+) -> Tensor:
+    """Cross-entropy of logits / temperature; features (b, d), codes (b,).
+
+    columns "batch" takes the classes of the batch for all there are, so that what is computed does not grow with C.
+    """
+    classes = None
+    if columns == "batch":
+        classes, codes = torch.unique(codes, return_inverse=True)
+    return F.cross_entropy(head(features, classes) / temperature, codes, label_smoothing=label_smoothing)
+
+
+class IntraBatchObjective(nn.Module):
+    """The loss of a batch of embeddings (b, d) with codes (b,), and all that is trained besides the encoder.
+
+    What dropout draws depends on the seed and on `draws`, the number of batches so far, which is part of the state: a
+    resumed run, and every process of a distributed one, leaves out the same.
+    """
+
+    def __init__(self, settings: IntraBatchSettings, dim: int, n_classes: int):
+        super().__init__()
+        self.settings = settings
+        s = settings
+        self.network = MessagePassing(dim, s.steps, s.heads, s.feed_forward, s.dropout)
+        self.network_head, self.encoder_head = ClassHead(dim, n_classes), ClassHead(dim, n_classes)
+        self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, embeddings: Tensor, codes: Tensor) -> Tensor:
+        s = self.settings
+        options = {"temperature": s.temperature, "label_smoothing": s.label_smoothing, "columns": s.class_columns}
+        loss = 0 * embeddings.sum()
+        if len(embeddings) < 2:  # what corrupt files may leave of a batch; a batch norm needs two
+            return loss
+        if s.auxiliary_weight:
+            loss = loss + s.auxiliary_weight * class_loss(self.encoder_head, embeddings, codes, **options)
+        if s.network_weight:
+            with _drawn_from(s.seed, int(self.draws), embeddings.device):
+                refined = self.network(embeddings)
+            loss = loss + s.network_weight * class_loss(self.network_head, refined, codes, **options)
+        if self.training:
+            self.draws += 1
+        return loss
+
+
+@contextmanager
+def _drawn_from(seed: int, draw: int, device: torch.device) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(int(np.random.SeedSequence([seed, draw]).generate_state(1)[0]))
+        yield

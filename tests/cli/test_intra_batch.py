@@ -1,0 +1,128 @@
+"""The intra-batch system from outside: train, embed, refine by the run's network, evaluate; ensembles and students."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from entourage.settings.intra_batch import PRESETS
+from entourage.store import read_vectors
+from entourage.systems.intra_batch.saving import load_network
+from entourage.systems.intra_batch.test_time import refine_by_messages
+
+from ..encoders.tiny_models import tiny
+from .pictures import GLYPHS, TRAIN, write_birds
+from .shop import check_refused, document, run
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SYSTEM = "--system intra-batch --no-nmi --json"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two runs, the test pictures embedded by the first, and a run without a network."""
+    folder = tmp_path_factory.mktemp("runs")
+    for seed in (0, 1):
+        document(run(f"train {GLYPHS} --out {folder}/run-{seed} {TRAIN} {SYSTEM} --seed {seed}"))
+    document(run(f"train {GLYPHS} --out {folder}/plain {TRAIN} {SYSTEM} --set network_weight=0"))
+    document(run(f"embed {GLYPHS} --model {folder}/run-0 --out {folder}/v.npz --json"))
+    return folder
+
+
+def test_a_run_keeps_its_network_unless_it_has_none(runs):
+    kept = ["config.json", "encoder", "log.jsonl", "metrics.json", "network"]
+    assert sorted(os.listdir(runs / "run-0")) == kept
+    assert sorted(os.listdir(runs / "plain")) == kept[:-1]
+    config = json.loads((runs / "run-0" / "config.json").read_text())
+    assert (config["system"], config["settings"]["temperature"]) == ("intra-batch", 0.2)
+    assert load_network(runs / "run-0").network.dim == 8
+
+
+@pytest.mark.parametrize(("by", "size"), [(None, 7), ("nearest", 4), ("kmeans", 7)])
+def test_vectors_are_refined_by_the_runs_network_and_evaluated(runs, tmp_path, by, size):
+    option = "" if by is None else f"--context-by {by} --context-size {size}"
+    shown = document(run(f"refine {runs}/v.npz --model {runs}/run-0 --out {tmp_path}/r.npz {option} --json"))
+    assert shown["protocol"] == {
+        "items": 32,
+        "model": f"{runs}/run-0",
+        "context": f"transductive: groups by {by or 'reciprocal'}",
+        "steps": 1,
+    }
+    refined = read_vectors(tmp_path / "r.npz")
+    wanted = refine_by_messages(
+        load_network(runs / "run-0"), read_vectors(runs / "v.npz"), by or "reciprocal", size=size
+    )
+    np.testing.assert_allclose(refined.vectors, wanted.vectors, atol=1e-6)
+    assert refined.labels.tolist() == wanted.labels.tolist() and refined.ids.tolist() == wanted.ids.tolist()
+    scores = document(run(f"evaluate {tmp_path}/r.npz --no-nmi --json"))
+    assert 0 <= scores["metrics"]["recall@1"] <= 1
+    assert "Written to" in run(f"refine {runs}/v.npz --model {runs}/run-0 --out {tmp_path}/again.npz").stdout
+
+
+def test_two_runs_are_an_ensemble_whose_cosine_is_the_mean_of_theirs(runs, tmp_path):
+    document(run(f"embed {GLYPHS} --model {runs}/run-1 --out {tmp_path}/one.npz --json"))
+    both = f"--model {runs}/run-0 --model {runs}/run-1"
+    shown = document(run(f"embed {GLYPHS} {both} --out {tmp_path}/both.npz --json"))
+    assert shown["protocol"]["dimensions"] == 16
+    first, second, joint = (
+        read_vectors(path).vectors for path in (runs / "v.npz", tmp_path / "one.npz", tmp_path / "both.npz")
+    )
+    np.testing.assert_allclose(joint @ joint.T, (first @ first.T + second @ second.T) / 2, atol=1e-5)
+
+
+def test_a_student_is_trained_from_a_run(runs, tmp_path):
+    options = f"--system student --set teacher={runs}/run-0 --set distillation=relations --no-nmi --json"
+    document(run(f"train {GLYPHS} --out {tmp_path}/student {TRAIN} {options}"))
+    config = json.loads((tmp_path / "student" / "config.json").read_text())
+    assert (config["system"], config["settings"]["distillation"]) == ("student", "relations")
+    assert sorted(os.listdir(tmp_path / "student")) == ["config.json", "encoder", "log.jsonl", "metrics.json"]
+
+
+def test_a_preset_is_what_the_file_and_the_flags_win_over(tmp_path):
+    (tmp_path / "run.toml").write_text("steps = 2\ntemperature = 0.5\n")
+    flags = f"--encoder small --set encoder_options.pooling=average --config {tmp_path}/run.toml --set temperature=0.7"
+    document(run(f"train {GLYPHS} --out {tmp_path}/run {TRAIN} {SYSTEM} --preset cub {flags} --set heads=4"))
+    settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
+    assert (settings["steps"], settings["temperature"], settings["epochs"], settings["heads"]) == (2, 0.7, 2, 4)
+    assert settings["weight_decay"] == PRESETS["cub"]["weight_decay"] and settings["scheduler"] == "step"
+    assert settings["encoder_options"] == {"pooling": "average", "width": 4}
+
+
+def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
+    tiny("resnet").save_pretrained(tmp_path / "resnet")
+    smaller = "--dim 8 --image-size 32 --epochs 1 --set batch_classes=3 --set batch_per_class=2"
+    preset = f"--preset in_shop --encoder {tmp_path}/resnet {smaller}"
+    document(run(f"train {write_birds(tmp_path / 'birds')} --out {tmp_path}/run {preset} {SYSTEM}"))
+    encoder = json.loads((tmp_path / "run" / "encoder" / "config.json").read_text())
+    assert (encoder["options"]["pooling"], encoder["options"]["dim"]) == ("max", 8)
+    assert encoder["preprocessing"]["crop"] == 32 and encoder["preprocessing"]["random_crop"]
+    assert load_network(tmp_path / "run").network.options["heads"] == 4
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            "train glyphs --out new --system intra-batch --preset birds",
+            "'birds'; wanted one of cars, cub, in_shop, sop",
+        ),
+        ("train glyphs --out new --preset cub", "the preset is 'cub'; wanted none: this system has no presets"),
+        ("train glyphs --out new --system student", "teacher is empty; wanted the folder of a run"),
+        (f"train {GLYPHS} --out new --system student --set teacher=plain", "plain has no network in it"),
+        ("train glyphs --out new --system intra-batch --loss ms", "there is 'loss', which is no setting"),
+        ("refine v.npz --model run-0 --out o.npz --context-by friends", "the context is 'friends'; wanted one of"),
+        ("refine v.npz --model run-0 --out o.npz --context v.npz", "--context is v.npz with run-0, whose network"),
+        ("refine v.npz --model run-0 --out o.npz --steps 1", "--steps is 1 with run-0, whose network"),
+        ("refine v.npz --out o.npz --context-by kmeans", "--context-by is kmeans without a run"),
+        ("refine v.npz --out o.npz --context-size 9", "--context-size is 9 without a run"),
+        ("refine v.npz --model run-0 --out o.npz --context-size 0", "size is 0; wanted 1 or more"),
+        ("refine wide.npy --model run-0 --out o.npy", "have 9 dimensions but the network was trained on 8"),
+        ("refine v.npz --model plain --out o.npz", "plain has no model.safetensors"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(runs, monkeypatch, command, said):
+    np.save(runs / "wide.npy", np.eye(9, dtype=np.float32))
+    monkeypatch.chdir(runs)
+    check_refused(runs, command, said)

@@ -1,0 +1,90 @@
+"""A student learns what its teacher's network makes of the same batches, without labels."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from entourage.encoders import save_encoder
+from entourage.errors import InputError, ModelError
+from entourage.settings.intra_batch import DISTILLATIONS, IntraBatchSettings, StudentSettings
+from entourage.systems.intra_batch import train_intra_batch
+from entourage.systems.intra_batch.student import train_student
+from entourage.values import Images
+
+from .test_baseline import IMAGES, SETTINGS, equal, interrupt_in, map_at_r, state, stripes
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory, one_thread):
+    """A run folder: the encoder and the network, trained for a while."""
+    folder = tmp_path_factory.mktemp("runs") / "teacher"
+    chosen = IntraBatchSettings(**(SETTINGS | {"epochs": 20, "learning_rate": 3e-3, "validation_share": 0.0}))
+    encoder, _ = train_intra_batch(IMAGES, chosen, run_folder=folder)
+    save_encoder(folder / "encoder", encoder)
+    return folder
+
+
+def settings(teacher, **changed) -> StudentSettings:
+    return StudentSettings(teacher=str(teacher), **(SETTINGS | {"validation_share": 0.0} | changed))
+
+
+@pytest.mark.parametrize("distillation", DISTILLATIONS)
+def test_it_learns_from_every_kind_of_lesson(teacher, distillation):
+    chosen = settings(teacher, distillation=distillation, epochs=15, learning_rate=3e-3)
+    untrained, _ = train_student(IMAGES, settings(teacher, epochs=0))
+    encoder, history = train_student(IMAGES, chosen)
+    losses = [point["loss"] for point in history.curve[1:]]
+    assert losses[-1] < 0.8 * losses[0]
+    assert map_at_r(encoder) > map_at_r(untrained)
+
+
+def test_labels_are_for_drawing_batches_only(teacher):
+    """Other names for the classes, in the same order, change nothing."""
+    renamed = Images(IMAGES.pixels, IMAGES.labels + 100, IMAGES.ids)
+    encoders = [train_student(images, settings(teacher, epochs=1))[0] for images in (IMAGES, renamed)]
+    assert equal(*map(state, encoders))
+
+
+def test_the_teacher_stays_as_it_is_and_an_interrupted_student_goes_on(teacher, tmp_path):
+    before = {path.name: path.read_bytes() for path in teacher.rglob("*") if path.is_file()}
+    unbroken, wanted = train_student(IMAGES, settings(teacher))
+    with pytest.raises(KeyboardInterrupt):
+        train_student(IMAGES, settings(teacher), run_folder=tmp_path / "run", progress=interrupt_in(2))
+    encoder, history = train_student(IMAGES, settings(teacher), run_folder=tmp_path / "run", resume=True)
+    assert history == wanted and equal(state(encoder), state(unbroken))
+    assert {path.name: path.read_bytes() for path in teacher.rglob("*") if path.is_file()} == before
+
+
+def test_a_smaller_student_can_learn_classes_and_relations(teacher):
+    for distillation in ("class-probabilities", "relations"):
+        encoder, _ = train_student(IMAGES, settings(teacher, dim=6, distillation=distillation, epochs=1))
+        assert encoder(torch.rand(2, 16, 16)).shape == (2, 6)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"dim": 6, "distillation": "features"}, "the student has 6 dimensions and its teacher 16.*set dim = 16"),
+        ({"image_size": 8}, "sees pictures prepared in another way"),
+        ({"validation_share": 0.3}, r"was trained on 4 of the 4 classes held out to choose the epoch"),
+    ],
+)
+def test_a_student_that_does_not_fit_its_teacher_is_refused(teacher, changed, said):
+    with pytest.raises(InputError, match=said):
+        train_student(IMAGES, settings(teacher, **changed))
+
+
+def test_a_teacher_that_is_none_is_refused(tmp_path):
+    with pytest.raises(ModelError, match="has no network in it"):
+        train_student(stripes(), settings(tmp_path))
+    with pytest.raises(InputError, match="teacher is empty; wanted the folder of a run"):
+        StudentSettings()
+    with pytest.raises(
+        InputError, match="distillation is 'all'; wanted one of class-probabilities, features, relations"
+    ):
+        settings(tmp_path, distillation="all")
+    with pytest.raises(InputError, match="distillation_temperature is 0"):
+        replace(settings(tmp_path), distillation_temperature=0.0)

@@ -12,7 +12,7 @@ import numpy as np
 from entourage.compiling import compiled
 from entourage.threads import share_out
 
-__all__ = ["attend", "gather_step", "silu", "unit_sum"]
+__all__ = ["add", "attend", "gather_step", "silu", "unit_sum"]
 
 # Sums may be taken in any order, so that they are vectorised; infinities and NaN keep their meaning.
 _compiled = compiled(fastmath={"arcp", "contract", "nsz", "reassoc"})
@@ -40,12 +40,19 @@ def gather_step(z: np.ndarray, context: np.ndarray, rows: np.ndarray, weights: n
     return result
 
 
-def unit_sum(a: float, x: np.ndarray, b: float, y: np.ndarray, *, out=None) -> np.ndarray:
-    """normalise(a x + b y), each (N, d)."""
-    x, y = _alike(x, y)
+def unit_sum(a: float, x: np.ndarray, b: float, y: np.ndarray, *, bias=None, out=None) -> np.ndarray:
+    """normalise(a x + b y + bias), x and y (N, d), bias (d,)."""
+    x, y, bias = _alike(x, y, np.zeros(x.shape[1], x.dtype) if bias is None else bias)
     a, b, result = x.dtype.type(a), x.dtype.type(b), _place(out, x)
-    share_out(lambda *part: _unit_sum(a, x, b, y, result, *part), len(x))
+    share_out(lambda *part: _unit_sum(a, x, b, y, bias, result, *part), len(x))
     return result
+
+
+def add(y: np.ndarray, x: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """y + x + bias, in the place of y: x and y (N, d), bias (d,)."""
+    x, bias = _as_compiled(x, y.dtype), _as_compiled(bias, y.dtype)
+    share_out(lambda *part: _add(y, x, bias, *part), len(y))
+    return y
 
 
 def silu(x: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -133,11 +140,18 @@ def _gather_step(z, context, rows, weights, result, start, stop):
 
 
 @_compiled
-def _unit_sum(a, x, b, y, result, start, stop):
+def _unit_sum(a, x, b, y, bias, result, start, stop):
     for i in range(start, stop):
         for c in range(x.shape[1]):
-            result[i, c] = a * x[i, c] + b * y[i, c]
+            result[i, c] = a * x[i, c] + b * y[i, c] + bias[c]
         _normalise(result[i])
+
+
+@_compiled
+def _add(y, x, bias, start, stop):
+    for i in range(start, stop):
+        for c in range(x.shape[1]):
+            y[i, c] += x[i, c] + bias[c]
 
 
 @_compiled

@@ -54,16 +54,13 @@ def refined(block, e: Tensor, offered, rows: Tensor, result: Tensor, weights: Te
         x = e[part]
         one, other = (scratch.room(which, *x.shape, x.dtype) for which in (0, 1))
         hidden = gathering.silu(np.matmul(x, _weight(query.inner).T, out=one), _bias(query.inner))
-        asked = np.matmul(hidden, _weight(query.outer).T, out=other)
-        asked += x
-        asked += _bias(query.outer)
+        asked = gathering.add(np.matmul(hidden, _weight(query.outer).T, out=other), x, _bias(query.outer))
         if not offered.finished:
             asked = np.matmul(asked, _weight(key), out=one)
         update, weights[part] = gathering.attend(asked, table, rows[part], block.scale, out=result[part])
         if not offered.finished:
             update = np.matmul(update, _weight(value).T, out=other)
-            update += _bias(value)
-        gathering.unit_sum(1, x, 1, update, out=result[part])
+        gathering.unit_sum(1, x, 1, update, bias=None if offered.finished else _bias(value), out=result[part])
 
     for _ in in_threads(refine, blocks(len(e), ITEMS_AT_ONCE)):
         pass

@@ -1,8 +1,8 @@
 """Encoders: pictures in, unit vectors out.
 
 An encoder is a torch module with `forward(pictures (b, C, H, W)) -> (b, d) unit vectors`,
-`feature_map(pictures) -> (b, c, h, w)`, `dim`, and the `preprocessing` its pictures want. `entourage.embedding.embed`
-takes it from there.
+`feature_map(pictures) -> (b, c, h, w)`, `with_map(pictures)` for both in one pass, `dim`, and the `preprocessing` its
+pictures want. `entourage.embedding.embed` takes it from there.
 """
 
 from entourage.encoders.adapter import CallableEncoder

@@ -89,11 +89,16 @@ class HuggingFaceEncoder(nn.Module):
         return cls(backbone_from_config(config), **options)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        return F.normalize(self.projection(self._pooled(pictures)), dim=1)
+        return self._vectors(self._output(pictures), pictures)
 
     def feature_map(self, pictures: Tensor) -> Tensor:
         """(b, c, h, w): a conv net's last map, or a transformer's patch tokens in their places."""
         return self._map(self._output(pictures).last_hidden_state, pictures)
+
+    def with_map(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        """The unit vectors and the feature map, in one pass."""
+        output = self._output(pictures)
+        return self._vectors(output, pictures), self._map(output.last_hidden_state, pictures)
 
     def train(self, mode: bool = True) -> "HuggingFaceEncoder":
         super().train(mode)
@@ -123,8 +128,10 @@ class HuggingFaceEncoder(nn.Module):
         with torch.no_grad() if self.freeze_backbone else nullcontext():
             return self.backbone(pixel_values=pictures, **self._any_size)
 
-    def _pooled(self, pictures: Tensor) -> Tensor:
-        output = self._output(pictures)
+    def _vectors(self, output, pictures: Tensor) -> Tensor:
+        return F.normalize(self.projection(self._pooled(output, pictures)), dim=1)
+
+    def _pooled(self, output, pictures: Tensor) -> Tensor:
         if self.pooling == "own":
             return output.pooler_output.flatten(1)
         hidden = output.last_hidden_state

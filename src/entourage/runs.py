@@ -5,6 +5,7 @@
     RUN/encoder/        the encoder of the epoch that was kept
     RUN/metrics.json    its scores on the unseen classes, in the form of `entourage evaluate --json`
     RUN/tensorboard/    if asked for
+    RUN/NAME/           what else a system has learned (System.keeps)
 
 While it goes on it is RUN.partial, with the checkpoint of its last epoch; RUN appears when all is done. Which epoch is
 kept is chosen on training classes: test labels are used for the final scores alone.
@@ -27,7 +28,7 @@ from entourage import __version__, data
 from entourage.doubts import heard_warnings
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import Scores, evaluate_embeddings
-from entourage.settings import TrainSettings, to_dict
+from entourage.settings import CrossImageSettings, TrainSettings, to_dict
 from entourage.store import check_free, new_folder
 from entourage.values import Embeddings, shared_codes
 
@@ -47,6 +48,8 @@ class System:
 
     settings: type
     function: str
+    keeps: tuple[str, ...] = ()
+    """Folders it leaves in the run folder that belong to the result."""
 
     @property
     def train(self) -> Callable:
@@ -55,7 +58,12 @@ class System:
         return getattr(import_module(module), name)
 
 
-SYSTEMS = {"baseline": System(TrainSettings, "entourage.systems.baseline:train_baseline")}
+SYSTEMS = {
+    "baseline": System(TrainSettings, "entourage.systems.baseline:train_baseline"),
+    "cross_image": System(
+        CrossImageSettings, "entourage.systems.cross_image:train_cross_image", keeps=("cross_image",)
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +124,7 @@ def train_run(
     doubts += [*scores.warnings, *left_out(corrupt, len(training) + sum(map(len, tests.values())))]
     protocol = _protocol(source, system, settings, training, tests, history) | scores.protocol
     run = TrainedRun(out, scores, protocol, doubts, corrupt, history)
-    _write(run, encoder, config)
+    _write(run, encoder, config, chosen.keeps)
     return run
 
 
@@ -271,7 +279,7 @@ def _unseen(training, tests: dict) -> str:
     return f"{seen} of {len(tested)} classes were trained on too" if seen else "classes unseen in training"
 
 
-def _write(run: TrainedRun, encoder, config: dict) -> None:
+def _write(run: TrainedRun, encoder, config: dict, keeps: tuple[str, ...]) -> None:
     from entourage.encoders import save_encoder
 
     partial = partial_of(run.folder)
@@ -281,6 +289,8 @@ def _write(run: TrainedRun, encoder, config: dict) -> None:
         shutil.copyfile(partial / LOG, filling / LOG)
         if (partial / BOARD).is_dir():
             shutil.copytree(partial / BOARD, filling / BOARD)
+        for name in keeps:
+            shutil.copytree(partial / name, filling / name)
         save_encoder(filling / ENCODER, encoder)
     shutil.rmtree(partial, ignore_errors=True)
 

@@ -25,7 +25,7 @@ from baselines_small import load, some_classes
 from entourage.errors import EntourageError
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
 from entourage.progress import terminal_progress
-from entourage.settings import CrossImageSettings, to_dict
+from entourage.settings import CrossImageSettings, from_pairs, from_toml, to_dict
 from entourage.systems.cross_image import encode, load_blocks, rerank, train_cross_image
 from entourage.systems.cross_image.probe import median_magnitude, read_gradients
 from entourage.values import Embeddings
@@ -94,18 +94,16 @@ def measure_all(options, training, test) -> None:
 
 
 def settings_of(options, images, seed: int, weight: float) -> CrossImageSettings:
-    from entourage.settings import from_pairs, from_toml
-
     grey = images.picture(0).mode == "L"
     chosen = {
         "encoder": "small" if grey else "small-rgb",
-        "encoder_options": {"last_stride": 1} if grey else {},  # maps of 8 x 8 places either way
         "epochs": options.epochs,
         "negatives": NEGATIVES,
         "seed": seed,
         "conditional_weight": weight,
     }
-    return from_toml(CrossImageSettings, None, chosen | from_pairs(options.settings))
+    finer = ["encoder_options.last_stride=1"] if grey else []  # maps of 8 x 8 places either way
+    return from_toml(CrossImageSettings, None, chosen | from_pairs([*finer, *options.settings]))
 
 
 def measure(training, test, settings: CrossImageSettings, figures: Path | None, progress) -> tuple[dict, list]:

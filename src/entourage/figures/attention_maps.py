@@ -20,16 +20,20 @@ def draw_attention(pictures, names, maps: np.ndarray, blocks, title: str) -> Fig
     """
     shown = np.stack([maps[:, number - 1] for number in blocks], axis=1) * maps[0, 0].size  # 1: as if all were alike
     difference = (shown[0] - shown[1]) ** 2
-    rows = [(shown[0], "looks at"), (difference, "squared\ndifference"), (shown[1], "looks at")]
+    most = shown.max()  # one scale for both, or they could not be compared
+    rows = [
+        (shown[0], most, "looks at"),
+        (difference, max(difference.max(), 1e-12), "squared\ndifference"),
+        (shown[1], most, "looks at"),
+    ]
     figure = Figure(figsize=(_CELL * (len(blocks) + 2.3), _CELL * 3 + 1.25), layout="constrained")
     figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11)
     grid = figure.subplots(3, len(blocks) + 2, gridspec_kw={"width_ratios": [1.1] + [1] * len(blocks) + [0.09]})
-    for line, (values, said) in enumerate(rows):
+    for line, (values, top, said) in enumerate(rows):
         _picture(grid[line, 0], pictures[(1, 0, 2)[line]], (names[1], names[0], names[2])[line])
-        most = max(float(values.max()), 1e-12)
         for column, number in enumerate(blocks):
             axes = grid[line, column + 1]
-            heat = _over(axes, pictures[0], values[column], most)
+            heat = _over(axes, pictures[0], values[column], top)
             if line == 0:
                 axes.set_title(f"block {number}", fontsize=10)
             if column == 0:

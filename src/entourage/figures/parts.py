@@ -21,14 +21,14 @@ def draw_parts(queries: list[dict], title: str, shape: tuple[int, int]) -> Figur
 
     Pictures are arrays of grey (H, W) or coloured (H, W, 3) pixels; places are those of a map of shape (h, w).
     """
-    k = max(len(query["found"]) for query in queries)
+    k = max(4, *(len(query["found"]) for query in queries))  # room for the heading
     width, height = k + 1.5, len(queries)
     figure = Figure(figsize=(_CELL * (width + 1.7), _CELL * (height + 0.95)))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(-1.6, width + 0.1), ylim=(height + 0.1, -0.85))
     axes.axis("off")
     axes.text(-1.5, -0.6, title, fontsize=11, fontweight="bold", va="center")
-    for x, heading in ((0.5, "chosen place"), (1.5 + k / 2, "most similar places of other images, nearest first")):
+    for x, heading in ((0.5, "chosen place"), (1.5 + k / 2, "most similar places elsewhere, nearest first")):
         axes.text(x, -0.15, heading, ha="center", va="center", fontsize=9)
     for line, query in enumerate(queries):
         axes.text(-0.1, line + 0.5, query["name"], ha="right", va="center", fontsize=8, linespacing=1.3)

@@ -90,39 +90,53 @@ class CrossImageBlocks(nn.Module):
         """
         b = len(vectors)
         needed = torch.ones(b, b, dtype=torch.bool, device=vectors.device) if needed is None else needed
+        i, j = needed.nonzero(as_tuple=True)
+        phi = self.pairs(vectors, context, i, j, pairs_at_once=pairs_at_once, recompute=recompute)  # phi_N(i|j) (P, d)
+        place = torch.empty(b, b, dtype=torch.long, device=vectors.device)
+        place[i, j] = torch.arange(len(i), device=vectors.device)
+        similarity = vectors.new_full((b, b), -1.0)
+        return similarity.index_put((i, j), (phi * phi[place[j, i]]).sum(dim=1))
+
+    def pairs(
+        self,
+        vectors: Tensor,
+        context: Tensor,
+        i: Tensor,
+        j: Tensor,
+        *,
+        pairs_at_once: int = 2048,
+        recompute: bool | None = None,
+    ) -> Tensor:
+        """phi_N(i|j) (P, d) of P pairs of a row i (P,) of vectors (n, d) and a row j (P,) of context (M, L, d)."""
         if recompute is None:
-            recompute = torch.is_grad_enabled() and self.held_bytes(int(needed.sum()), *context.shape[1:]) > _MOST_HELD
-        parts, contexts, images = [], [], []
-        for some, wanted, asked in _groups(needed, pairs_at_once):
-            inputs = vectors[wanted], context[some]  # (g, m, d), (g, L, d)
+            recompute = torch.is_grad_enabled() and self.held_bytes(len(i), *context.shape[1:]) > _MOST_HELD
+        parts, order = [], []
+        for some, wanted, asked in _groups(j, pairs_at_once):
+            inputs = vectors[i[wanted]], context[some]  # (g, m, d), (g, L, d)
             phi = checkpoint(self.given, *inputs, use_reentrant=False) if recompute else self.given(*inputs)
             parts.append(phi[asked])
-            contexts.append(some[:, None].expand_as(wanted)[asked])
-            images.append(wanted[asked])
-        phi, j, i = torch.cat(parts), torch.cat(contexts), torch.cat(images)  # phi_N(i|j) (P, d)
-        place = torch.empty(b, b, dtype=torch.long, device=vectors.device)
-        place[j, i] = torch.arange(len(phi), device=vectors.device)
-        similarity = vectors.new_full((b, b), -1.0)
-        return similarity.index_put((i, j), (phi * phi[place[i, j]]).sum(dim=1))
+            order.append(wanted[asked])
+        return torch.cat(parts)[torch.cat(order).argsort()]
 
     def held_bytes(self, n_pairs: int, n_places: int, dim: int) -> int:
         """About what a gradient needs without recomputing: 8 d + 2 L values a pair and block."""
         return 4 * len(self) * n_pairs * (8 * dim + 2 * n_places)
 
 
-def _groups(needed: Tensor, pairs_at_once: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Contexts (g,), the images wanted given each (g, m), and which of these are asked for (g, m), the rest padding.
+def _groups(contexts: Tensor, pairs_at_once: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Pairs by their contexts (P,): contexts (g,), the pairs of each (g, m), and which of these are real (g, m).
 
-    Contexts that are wanted alike often come together, so that little is padded.
+    Contexts of about as many pairs come together, so that few places are padding.
     """
-    counts = needed.sum(dim=0)
-    order = counts.argsort(descending=True, stable=True)
-    start = 0
-    while start < len(order) and counts[order[start]]:
+    found, counts = contexts.unique(return_counts=True)
+    by_context, starts = contexts.argsort(stable=True), counts.cumsum(0) - counts
+    order, start = counts.argsort(descending=True, stable=True), 0
+    while start < len(order):
         m = int(counts[order[start]])  # the most of this group
         some = order[start : start + max(1, pairs_at_once // m)]
-        asked, wanted = needed[:, some].T.to(torch.uint8).sort(dim=1, descending=True, stable=True)
-        yield some, wanted[:, :m], asked[:, :m].bool()
+        slots = torch.arange(m, device=contexts.device)
+        places = (starts[some, None] + slots).clamp(max=len(contexts) - 1)
+        yield found[some], by_context[places], slots < counts[some, None]
         start += len(some)
 
 

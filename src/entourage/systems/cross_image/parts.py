@@ -85,9 +85,7 @@ def find_parts(space: KeySpace, chosen, k: int = 8, *, progress=None) -> FoundPa
     if not len(chosen) or (chosen < 0).any() or (chosen >= limits).any():
         raise InputError(f"the places are {chosen.tolist()}; wanted (row, y, x) below {limits}, one or more")
     if not 1 <= k < len(space):
-        raise InputError(
-            f"k = {k} images asked of {len(space)}, one of which is the query; wanted 1 to {len(space) - 1}"
-        )
+        raise InputError(f"k = {k} other images asked of {len(space)} images; wanted 1 to {len(space) - 1}")
     queries = Embeddings(space.keys.vectors[chosen[:, 0] * space.places + chosen[:, 1] * w + chosen[:, 2]])
     found = search(queries, space.keys, min((k + 1) * space.places, len(space.keys)), progress=progress)
     parts = [_best_of_each_image(found, query, row, space, k) for query, row in enumerate(chosen[:, 0])]

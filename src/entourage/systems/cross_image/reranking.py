@@ -5,7 +5,6 @@ An option for test time: 2 m conditional embeddings for every query, where the u
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from entourage.errors import InputError
 from entourage.neighbors import search
@@ -14,6 +13,8 @@ from entourage.systems.cross_image.encoding import EncodedImages
 from entourage.values import Embeddings, Neighbors
 
 __all__ = ["conditional_similarity", "rerank"]
+
+_PAIRS = 2**17  # conditioned together: the more, the less often a context is read
 
 
 def rerank(
@@ -39,6 +40,7 @@ def rerank(
     return Neighbors(np.take_along_axis(found.rows, order, 1), np.take_along_axis(similarity, order, 1))
 
 
+@torch.no_grad()
 def conditional_similarity(
     blocks: CrossImageBlocks,
     left: EncodedImages,
@@ -53,28 +55,13 @@ def conditional_similarity(
     rows = [torch.from_numpy(np.array(r, np.int64)) for r in (left_rows, right_rows)]
     if rows[0].shape != rows[1].shape or rows[0].ndim != 1:
         raise InputError(f"rows have shapes {[tuple(r.shape) for r in rows]}; wanted one of each set for every pair")
-    given_right = _given(blocks, left.vectors[rows[0]], right.context, rows[1], pairs_at_once, progress)
-    given_left = _given(blocks, right.vectors[rows[1]], left.context, rows[0], pairs_at_once, progress)
-    return (given_right * given_left).sum(dim=1).numpy()
-
-
-@torch.no_grad()
-def _given(blocks: CrossImageBlocks, vectors: Tensor, context: Tensor, rows: Tensor, at_once: int, progress) -> Tensor:
-    """phi_N (P, d) of vectors (P, d), each given context[rows[p]] of (M, L, d); block by block, so that the keys and
-    values of one block are held at a time."""
-    state = vectors.clone()
-    needed, places = rows.unique(return_inverse=True)
-    order = places.argsort(stable=True)  # pairs of one context side by side: its keys are read from the cache
-    for number, block in enumerate(blocks.blocks):
-        keys, values = _finished(block, context[needed], at_once)
-        for some in order.split(at_once):
-            where = places[some]
-            state[some] = blocks.step(block, state[some, None], keys[where], values[where])[0][:, 0]
+    left_rows, right_rows = rows
+    given_right, given_left = [], []
+    for start in range(0, len(left_rows), _PAIRS):
+        some = slice(start, start + _PAIRS)
+        i, j = left_rows[some], right_rows[some]
+        given_right.append(blocks.pairs(left.vectors, right.context, i, j, pairs_at_once=pairs_at_once))
+        given_left.append(blocks.pairs(right.vectors, left.context, j, i, pairs_at_once=pairs_at_once))
         if progress:
-            progress("conditioning", number + 1, len(blocks))
-    return state
-
-
-def _finished(block, context: Tensor, at_once: int) -> tuple[Tensor, Tensor]:
-    parts = [block.finished(some) for some in context.split(at_once)]
-    return tuple(torch.cat(column) for column in zip(*parts, strict=True))
+            progress("conditioning", min(start + _PAIRS, len(left_rows)), len(left_rows))
+    return (torch.cat(given_right) * torch.cat(given_left)).sum(dim=1).numpy()

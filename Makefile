@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test lint bench bench-quick bench-scaling bench-quality bench-baselines universal clean
+.PHONY: demo test lint bench bench-quick bench-scaling bench-quality bench-baselines bench-cross-image universal clean
 
 demo: .venv/.core
 	$(BIN)/entourage demo --out runs/demo --overwrite
@@ -29,6 +29,9 @@ bench-quality: .venv/.core
 
 bench-baselines: .venv/.core
 	$(BIN)/python benchmarks/baselines_small.py
+
+bench-cross-image: .venv/.core
+	$(BIN)/python benchmarks/cross_image.py
 
 universal: .venv/.core
 	$(BIN)/python benchmarks/make_universal.py

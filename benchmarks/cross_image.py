@@ -15,6 +15,7 @@ seed 0 go to benchmarks/results/cross_image/: gradients at the encoder's output,
 import argparse
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -35,6 +36,7 @@ HERE = Path(__file__).parent
 RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "cross_image.md"
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R"}
 SYSTEMS = {"baseline": 0.0, "cross-image": 0.5}  # and the share of conditional similarities in the loss
+SHOWN = "glyphs"  # the dataset whose figures the page shows
 RERANKED = "cross-image, re-ranked"
 EPOCHS, QUICK_CLASSES, QUICK_EPOCHS = 20, 40, 3
 NEGATIVES = 16  # each image is conditioned on its class and so many others: half the time of all pairs
@@ -86,8 +88,19 @@ def measure_all(options, training, test) -> None:
                     fill(options.page, "cross-image", results.table())
     if results.gradients().keys() == SYSTEMS.keys():
         pictures.gradient_figure(results.gradients(), place / f"{options.data}_gradients.png", options.data)
+        if not options.quick and options.data == SHOWN:
+            show(place, options.page.parent / "images")
     print(results.table())
     print(f"figures are in {place}")
+
+
+def show(figures: Path, images: Path) -> None:
+    """Copy the figures that the page shows beside it."""
+    images.mkdir(exist_ok=True)
+    for name in ("attention_1", "gradients", "parts"):
+        found = figures / f"{SHOWN}_{name}.png"
+        if found.exists():
+            shutil.copyfile(found, images / f"cross_image_{name}.png")
 
 
 # ---- measuring ---------------------------------------------------------------------------------------------------

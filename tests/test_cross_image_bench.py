@@ -55,6 +55,8 @@ def test_both_encoders_in_one_table_with_all_figures(run, bench, tmp_path, monke
     for name in figures:
         with Image.open(tmp_path / "results" / "cross_image" / name) as figure:
             assert min(figure.size) > 300
+    shown_there = sorted(path.name for path in (tmp_path / "images").iterdir())
+    assert shown_there == [f"cross_image_{name}.png" for name in ("attention_1", "gradients", "parts")]
     gradients = json.loads((tmp_path / "results" / "cross_image_gradients.json").read_text())["glyphs"]
     assert list(gradients) == ["baseline", "cross-image"] and gradients["baseline"][0]["epoch"] == 1
 

@@ -50,9 +50,8 @@ def _medians(axes, counts, edges, epochs) -> None:
 
 
 def _median(counts, edges) -> float:
-    share = np.cumsum(counts) / max(np.sum(counts), 1)
-    place = min(int(np.searchsorted(share, 0.5)), len(edges) - 2)
-    return float(edges[place] + edges[place + 1]) / 2
+    share = np.concatenate([[0], np.cumsum(counts)]) / max(np.sum(counts), 1)
+    return float(np.interp(0.5, share, edges))  # even within a bin
 
 
 def _limits(counts, shown, edges) -> tuple[float, float]:

@@ -78,9 +78,7 @@ def median_magnitude(counts) -> float:
     if not counts.sum():
         return float("nan")
     share = np.concatenate([[0], counts.cumsum()]) / counts.sum()
-    bin = int(np.searchsorted(share, 0.5)) - 1
-    within = (0.5 - share[bin]) / (share[bin + 1] - share[bin])
-    return round(float(EDGES[bin] + within * (EDGES[bin + 1] - EDGES[bin])), 6)
+    return round(float(np.interp(0.5, share, EDGES)), 4)
 
 
 def _counts(gradient: Tensor) -> tuple[np.ndarray, int]:

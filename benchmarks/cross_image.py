@@ -8,21 +8,22 @@ ENTOURAGE_DATA) with one folder a class. For each seed two encoders are trained 
 alone (conditional_weight = 0, which is the baseline), one by cross-image attention; the epoch is chosen on held-out
 training classes. Scores are of unconditional embeddings of the test classes, searched among themselves; a further row
 ranks the nearest anew by conditional similarity. Rows are added to benchmarks/results/cross_image.json as they come,
-and what is there already is not measured again; the table goes to cross_image.md and to docs/cross_image.md. Figures of
-seed 0 go to benchmarks/results/cross_image/: gradients at the encoder's output, attention maps, parts.
+what is there is not measured again, and an interrupted training goes on with the same command. The table goes to
+cross_image.md and to docs/cross_image.md, figures of seed 0 to benchmarks/results/cross_image/: gradients at the
+encoder's output, attention maps, parts.
 """
 
 import argparse
 import json
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 import cross_image_figures as pictures
 from baselines_small import load, some_classes
+from entourage.encoder_training import CHECKPOINT
 from entourage.errors import EntourageError
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
 from entourage.progress import terminal_progress
@@ -82,8 +83,10 @@ def measure_all(options, training, test) -> None:
                     continue
                 settings = settings_of(options, training, seed, weight)
                 figures = place / options.data if seed == 0 and weight else None
-                measured = measure(training, test, settings, figures, progress)
+                run = place / f"{options.data}_{name}_{seed}.run"
+                measured = measure(training, test, settings, run, figures, progress)
                 results.add(seed, name, *measured)
+                shutil.rmtree(run)
                 if not options.quick:
                     fill(options.page, "cross-image", results.table())
     if results.gradients().keys() == SYSTEMS.keys():
@@ -111,6 +114,7 @@ def settings_of(options, images, seed: int, weight: float) -> CrossImageSettings
     chosen = {
         "encoder": "small" if grey else "small-rgb",
         "epochs": options.epochs,
+        "patience": options.epochs,  # equal epochs: neither stops early
         "negatives": NEGATIVES,
         "seed": seed,
         "conditional_weight": weight,
@@ -119,12 +123,16 @@ def settings_of(options, images, seed: int, weight: float) -> CrossImageSettings
     return from_toml(CrossImageSettings, None, chosen | from_pairs([*finer, *options.settings]))
 
 
-def measure(training, test, settings: CrossImageSettings, figures: Path | None, progress) -> tuple[dict, list]:
-    """(row of the table -> metric -> score on the test classes, what the gradient probe counted)."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / "run"
-        encoder, history = train_cross_image(training, settings, run_folder=run, progress=progress)
-        blocks, gradients = load_blocks(run / "cross_image"), read_gradients(run)
+def measure(
+    training, test, settings: CrossImageSettings, run: Path, figures: Path | None, progress
+) -> tuple[dict, list]:
+    """(row of the table -> metric -> score on the test classes, what the gradient probe counted).
+
+    run: the folder of the training, which goes on with what an interrupted one has left there.
+    """
+    interrupted = (run / CHECKPOINT).exists()
+    encoder, history = train_cross_image(training, settings, run_folder=run, resume=interrupted, progress=progress)
+    blocks, gradients = load_blocks(run / "cross_image"), read_gradients(run)
     encoded = encode(encoder, blocks, test, progress=progress)
     items = Embeddings.from_vectors(encoded.vectors.numpy(), test.ids, test.labels)
     scores = {"unconditional": evaluate_embeddings(items, nmi=False, progress=progress).metrics}

@@ -60,6 +60,8 @@ def test_both_encoders_in_one_table_with_all_figures(run, bench, tmp_path, monke
     gradients = json.loads((tmp_path / "results" / "cross_image_gradients.json").read_text())["glyphs"]
     assert list(gradients) == ["baseline", "cross-image"] and gradients["baseline"][0]["epoch"] == 1
 
+    assert not list((tmp_path / "results").rglob("*.run"))
+
     monkeypatch.setattr(bench, "measure", lambda *_: pytest.fail("measured again"))
     assert run(f"{TINY} --seeds 2")[0] == results  # what is there is kept
     with pytest.raises(SystemExit, match="under another protocol"):
@@ -79,6 +81,29 @@ def test_colour_pictures_of_a_folder_quickly(run, tmp_path):
     assert (tmp_path / "results" / "cross_image_quick.md").read_text() in shown
     assert (tmp_path / "page.md").read_text() == PAGE  # a quick run fills no page
     assert (tmp_path / "results" / "cross_image_quick" / "shop_parts.png").exists()
+
+
+def test_an_interrupted_training_goes_on_with_the_same_command(run, bench, tmp_path, monkeypatch):
+    real, resumed = bench.train_cross_image, []
+
+    def interrupted(*args, progress, **named):
+        def stop(title, done, total):
+            if "(epoch 2/" in title:
+                raise KeyboardInterrupt
+
+        return real(*args, progress=stop, **named)
+
+    def going_on(*args, resume, **named):
+        resumed.append(resume)
+        return real(*args, resume=resume, **named)
+
+    line = f"{TINY} --epochs 2 --seeds 1 --quick"
+    monkeypatch.setattr(bench, "train_cross_image", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(line)
+    monkeypatch.setattr(bench, "train_cross_image", going_on)
+    results, _ = run(line)
+    assert resumed == [True, False] and list(results["glyphs"]["scores"]["baseline"]) == ["0"]
 
 
 def test_a_dataset_that_is_not_there_is_named(run):

@@ -16,8 +16,9 @@ from torch.nn import functional as F
 from entourage import distributed
 from entourage.losses import build_loss
 from entourage.sampling import class_balanced_batches, share_of_rank
-from entourage.settings import TrainSettings
+from entourage.settings import CrossImageSettings, TrainSettings
 from entourage.systems.baseline import train_baseline
+from entourage.systems.cross_image import train_cross_image
 from entourage.training import RunLog, fit_model, seeded
 from entourage.values import Images
 
@@ -42,6 +43,9 @@ def main(folder: Path) -> None:
     encoder, history = baseline(folder)
     tensors |= {f"baseline.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
     found["curve"] = history.curve
+    encoder, history = cross_image(folder)
+    tensors |= {f"cross_image.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
+    found["cross_image_curve"] = history.curve
     save_file(tensors, folder / f"rank{distributed.rank()}.safetensors")
     (folder / f"rank{distributed.rank()}.json").write_text(json.dumps(found))
     distributed.stop()
@@ -95,6 +99,14 @@ def baseline(folder: Path):
     pixels = np.random.default_rng(0).integers(0, 255, (48, 8, 8), dtype=np.uint8)
     settings = TrainSettings(dim=4, encoder_options={"width": 4}, batch_classes=3, batch_per_class=2, epochs=2)
     return train_baseline(Images(pixels, np.arange(48) // 6), settings, run_folder=folder / "baseline")
+
+
+def cross_image(folder: Path):
+    """A system whose loss looks at feature maps of the whole batch."""
+    pixels = np.random.default_rng(0).integers(0, 255, (48, 8, 8), dtype=np.uint8)
+    options = {"dim": 4, "blocks": 2, "encoder_options": {"width": 4, "last_stride": 1}}
+    settings = CrossImageSettings(batch_classes=3, batch_per_class=2, epochs=2, **options)
+    return train_cross_image(Images(pixels, np.arange(48) // 6), settings, run_folder=folder / "cross_image")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from torch import Tensor
 from entourage.store import whole_file
 from entourage.training.log import read_log
 
-__all__ = ["EDGES", "GradientProbe", "median_magnitude", "read_gradients"]
+__all__ = ["EDGES", "GRADIENTS", "GradientProbe", "median_magnitude", "read_gradients"]
 
+GRADIENTS = "gradients.jsonl"
 EDGES = np.linspace(-14, 2, 161)
 """(161,) borders of the bins of log10 |g|; what lies beyond is counted in the first and the last."""
 
@@ -64,8 +65,8 @@ class GradientProbe:
 
 def read_gradients(run) -> list[dict]:
     """The entries of a run's probe: of RUN, or of the run folder of a training."""
-    folder = Path(run)
-    return read_log(next((f for f in folder.rglob("gradients.jsonl")), folder / "gradients.jsonl"))
+    places = [Path(run) / GRADIENTS, Path(run) / "cross_image" / GRADIENTS]
+    return next((read_log(file) for file in places if file.exists()), [])
 
 
 def median_magnitude(counts) -> float:

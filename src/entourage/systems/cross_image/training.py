@@ -20,12 +20,12 @@ from entourage.losses import build_loss
 from entourage.picture_batches import PictureBatch, PictureBatches
 from entourage.settings import CrossImageSettings
 from entourage.systems.cross_image.blocks import CrossImageBlocks, save_blocks
-from entourage.systems.cross_image.probe import GradientProbe
+from entourage.systems.cross_image.probe import GRADIENTS, GradientProbe
 from entourage.training import History, seeded
 
 __all__ = ["KEPT", "hardest_pairs", "train_cross_image"]
 
-KEPT, GRADIENTS = "cross_image", "gradients.jsonl"  # inside the run folder; the second is copied into the first
+KEPT = "cross_image"  # inside the run folder
 _FEW_PLACES = 36
 
 
@@ -106,7 +106,9 @@ def _objective(training: EncoderTraining, probe: GradientProbe | None) -> _Objec
 @torch.no_grad()
 def _channels(training: EncoderTraining) -> int:
     """Of the feature map, as a picture shows; a map of few places gets a warning."""
-    some = next(iter(training.pictures([[row] for row in range(len(training.rows))], 0)), None)
+    preprocessing = training.encoder.preprocessing
+    one_by_one = PictureBatches(training.images, training.rows[:, None], preprocessing, **training.decoding)
+    some = next(iter(one_by_one), None)
     if some is None:
         raise InputError("none of the pictures to train with can be decoded; check the files")
     training.encoder.eval()  # the statistics of a batch norm stay as they are

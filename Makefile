@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide universal clean
+.PHONY: demo test lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
 
 demo: .venv/.core
 	$(BIN)/entourage demo --out runs/demo --overwrite
@@ -35,6 +35,9 @@ bench-intra-batch: .venv/.core
 
 bench-divide: .venv/.core
 	$(BIN)/python benchmarks/divide.py
+
+bench-cross-image: .venv/.core
+	$(BIN)/python benchmarks/cross_image.py
 
 universal: .venv/.core
 	$(BIN)/python benchmarks/make_universal.py

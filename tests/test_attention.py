@@ -244,6 +244,17 @@ def test_gradients_are_finite_and_reach_every_parameter(data):
         assert parameter.grad.abs().sum() > 0, name
 
 
+def test_many_queries_of_a_shared_context_get_what_each_would_get_alone():
+    block = seeded(1, lambda: CrossAttention(D)).double()
+    queries, context = torch.randn(2, 5, D, dtype=torch.float64), torch.randn(2, K, D, dtype=torch.float64)
+    updates, weights = block.among(queries, *block.finished(context))
+    for group in range(2):
+        for number in range(5):
+            update, shares = cross_attention(block, queries[group, number].numpy(), context[group].numpy())
+            np.testing.assert_allclose(updates[group, number].detach(), update, rtol=1e-10)
+            np.testing.assert_allclose(weights[group, number].detach(), shares, rtol=1e-10)
+
+
 def test_the_papers_network_has_its_twelve_million_parameters():
     """Per block 6 d^2 weights and 5 d biases: 8 * (6 * 512^2 + 5 * 512) = 12,603,392."""
     with torch.device("meta"):

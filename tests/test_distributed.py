@@ -97,6 +97,18 @@ def test_the_baseline_system_is_the_same_in_both_processes(runs):
     assert sorted(path.name for path in (runs["two"] / "baseline").iterdir()) == ["checkpoint.safetensors", "log.jsonl"]
 
 
+def test_the_cross_image_system_is_the_same_in_both_processes(runs):
+    first, second = (weights(runs["two"], rank, "cross_image") for rank in (0, 1))
+    assert first and all(torch.equal(first[name], second[name]) for name in first)
+    assert found(runs["two"], 0)["cross_image_curve"] == found(runs["two"], 1)["cross_image_curve"]
+    assert sorted(path.name for path in (runs["two"] / "cross_image").iterdir()) == [
+        "checkpoint.safetensors",
+        "cross_image",
+        "gradients.jsonl",
+        "log.jsonl",
+    ]
+
+
 def test_alone_nothing_is_started_and_nothing_changes():
     assert distributed.start() is False
     rows = torch.ones(2, 3, requires_grad=True)

@@ -16,8 +16,9 @@ from torch.nn import functional as F
 from entourage import distributed
 from entourage.losses import build_loss
 from entourage.sampling import class_balanced_batches, share_of_rank
-from entourage.settings import DivideSettings, TrainSettings
+from entourage.settings import CrossImageSettings, DivideSettings, TrainSettings
 from entourage.systems.baseline import train_baseline
+from entourage.systems.cross_image import train_cross_image
 from entourage.systems.divide_and_conquer import train_divided
 from entourage.training import RunLog, fit_model, seeded
 from entourage.values import Embeddings, Images
@@ -44,6 +45,9 @@ def main(folder: Path) -> None:
     tensors |= {f"baseline.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
     found["curve"] = history.curve
     tensors |= {f"divided.{key}": value.contiguous() for key, value in divided().state_dict().items()}
+    encoder, history = cross_image(folder)
+    tensors |= {f"cross_image.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
+    found["cross_image_curve"] = history.curve
     save_file(tensors, folder / f"rank{distributed.rank()}.safetensors")
     (folder / f"rank{distributed.rank()}.json").write_text(json.dumps(found))
     distributed.stop()
@@ -105,6 +109,14 @@ def divided() -> nn.Module:
     sizes = {"learners": 2, "recluster_every": 1, "batch_classes": 2, "batch_per_class": 2, "epochs": 4}
     items = Embeddings.from_vectors(VECTORS.numpy(), labels=LABELS)
     return train_divided(items, DivideSettings(**options, **sizes))[0]
+
+
+def cross_image(folder: Path):
+    """A system whose loss looks at feature maps of the whole batch."""
+    pixels = np.random.default_rng(0).integers(0, 255, (48, 8, 8), dtype=np.uint8)
+    options = {"dim": 4, "blocks": 2, "encoder_options": {"width": 4, "last_stride": 1}}
+    settings = CrossImageSettings(batch_classes=3, batch_per_class=2, epochs=2, **options)
+    return train_cross_image(Images(pixels, np.arange(48) // 6), settings, run_folder=folder / "cross_image")
 
 
 if __name__ == "__main__":

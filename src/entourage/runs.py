@@ -5,7 +5,7 @@
     RUN/encoder/        the encoder of the epoch that was kept
     RUN/metrics.json    its scores on the unseen classes, in the form of `entourage evaluate --json`
     RUN/tensorboard/    if asked for
-    RUN/...             what a system keeps besides, such as the network of intra-batch
+    RUN/NAME/           what a system keeps besides, such as the network of intra-batch (System.keeps)
 
 While it goes on it is RUN.partial, with the checkpoint of its last epoch; RUN appears when all is done. Which epoch is
 kept is chosen on training classes: test labels are used for the final scores alone.
@@ -28,8 +28,15 @@ from entourage import __version__, data
 from entourage.doubts import heard_warnings
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import Scores, evaluate_embeddings
-from entourage.settings import DivideSettings, TrainSettings, to_dict
-from entourage.settings.intra_batch import PRESETS, IntraBatchSettings, StudentSettings
+from entourage.settings import (
+    CrossImageSettings,
+    DivideSettings,
+    IntraBatchSettings,
+    StudentSettings,
+    TrainSettings,
+    to_dict,
+)
+from entourage.settings.intra_batch import PRESETS
 from entourage.shots import any_match
 from entourage.store import check_free, new_folder
 from entourage.values import Embeddings
@@ -71,6 +78,9 @@ class System:
 
 SYSTEMS = {
     "baseline": System(TrainSettings, "entourage.systems.baseline:train_baseline"),
+    "cross-image": System(
+        CrossImageSettings, "entourage.systems.cross_image:train_cross_image", keeps=("cross_image",)
+    ),
     "divide": System(DivideSettings, "entourage.systems.divide_and_conquer:train_divided"),
     "intra-batch": System(
         IntraBatchSettings, "entourage.systems.intra_batch:train_intra_batch", keeps=("network",), presets=PRESETS

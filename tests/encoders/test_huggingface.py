@@ -40,6 +40,16 @@ def test_every_kind_gives_unit_vectors_and_a_map_and_learns_with_all_its_weights
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
+def test_the_map_and_the_vectors_come_from_one_pass(kind, monkeypatch):
+    encoder, passes = HuggingFaceEncoder(tiny(kind), dim=5).eval(), []
+    wanted = encoder(pictures()), encoder.feature_map(pictures())
+    real = encoder.backbone.forward
+    monkeypatch.setattr(encoder.backbone, "forward", lambda *args, **named: passes.append(1) or real(*args, **named))
+    assert all(map(torch.equal, encoder.with_map(pictures()), wanted))
+    assert len(passes) == 1
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize("pooling", ["average", "max", "gem"])
 def test_pooling_is_of_the_feature_map(kind, pooling):
     encoder = HuggingFaceEncoder(tiny(kind), pooling=pooling).eval()

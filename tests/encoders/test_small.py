@@ -27,6 +27,14 @@ def test_colours_give_unit_vectors_and_a_map():
     assert encoder.preprocessing.channels == 3
 
 
+@pytest.mark.parametrize(("last_stride", "side"), [(2, 4), (1, 8)])
+def test_the_map_and_the_vectors_come_from_one_pass(last_stride, side):
+    encoder, pictures = SmallResNet(dim=6, width=4, last_stride=last_stride).eval(), torch.rand(2, 32, 32)
+    vectors, maps = encoder.with_map(pictures)
+    assert maps.shape == (2, 16, side, side)
+    assert torch.equal(maps, encoder.feature_map(pictures)) and torch.equal(vectors, encoder(pictures))
+
+
 def test_the_names_of_the_weights_stay():
     """Encoders saved by an earlier version are loaded by these names."""
     names = {name.split(".")[0] for name in SmallResNet(dim=6, width=4).state_dict()}
@@ -36,6 +44,11 @@ def test_the_names_of_the_weights_stay():
 def test_a_projection_to_nothing_is_refused():
     with pytest.raises(InputError, match="dim is 0 and width is 32; wanted 1 or more"):
         SmallResNet(dim=0)
+
+
+def test_an_unknown_stride_is_refused():
+    with pytest.raises(InputError, match="last_stride is 4; wanted 2, or 1"):
+        SmallResNet(last_stride=4)
 
 
 def test_an_unknown_pooling_is_refused():

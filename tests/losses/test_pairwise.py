@@ -7,7 +7,7 @@ import torch
 from pytorch_metric_learning.losses import MultiSimilarityLoss
 
 from entourage.errors import InputError
-from entourage.losses import multi_similarity
+from entourage.losses import build_loss, multi_similarity, multi_similarity_of
 
 ALPHA, BETA, THRESHOLD = 2.0, 40.0, 0.5
 
@@ -50,6 +50,16 @@ BATCHES = [
 def test_both_forms_equal_plain_loops(degrees, labels, form, c):
     loss = multi_similarity(on_circle(*degrees), torch.tensor(labels), form=form)
     assert loss.item() == pytest.approx(by_loops(degrees, labels, c), rel=1e-12)
+
+
+@pytest.mark.parametrize("form", ["usual", "printed"])
+def test_the_form_that_takes_similarities_is_the_same_loss_to_the_bit(form):
+    embeddings, labels = on_circle(*BATCHES[-1][0], dtype=torch.float32), torch.tensor(BATCHES[-1][1])
+    similarity = (embeddings @ embeddings.T).fill_diagonal_(7.0)  # which nothing may depend on
+    wanted = multi_similarity(embeddings, labels, form=form)
+    assert torch.equal(multi_similarity_of(similarity, labels, form=form), wanted)
+    named = build_loss("ms" if form == "usual" else "ms-printed", n_classes=2, dim=2)
+    assert torch.equal(named.of_similarities(similarity, labels), named(embeddings, labels))
 
 
 def test_two_pairs_by_hand():

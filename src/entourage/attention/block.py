@@ -89,6 +89,20 @@ class CrossAttention(nn.Module):
         weights = logits.softmax(dim=1)
         return self.value.outer(torch.einsum("bk,bkd->bd", weights, values)), weights
 
+    def finished(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values (..., d) of context items (..., d), their last layers applied, for `among`."""
+        return self.key(context), self.value(context)
+
+    def among(self, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Updates (g, m, d) and weights (g, m, k) of m queries (g, m, d) for each of g contexts, each (g, k, d).
+
+        Here many queries share a context, so that two matrix products serve for gathering, and the last layers of K
+        and V are applied on the context's side (`finished`): k items instead of m queries.
+        """
+        logits = (queries + self.query(queries)) @ keys.mT * self.scale
+        weights = logits.softmax(dim=2)
+        return weights @ values, weights
+
     @torch.no_grad()
     def offer(self, context: Tensor, *, finished: bool = False, out: Tensor | None = None) -> Offer:
         """What the items of a context (M, d) offer, as a table to gather from; out: where to put it, if anywhere."""

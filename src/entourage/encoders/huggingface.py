@@ -90,7 +90,7 @@ class HuggingFaceEncoder(nn.Module):
 
     def projected(self, pictures: Tensor) -> Tensor:
         """(b, dim), before they are scaled to length 1."""
-        return self.projection(self._pooled(pictures))
+        return self.projection(self._pooled(self._output(pictures), pictures))
 
     def forward(self, pictures: Tensor) -> Tensor:
         return F.normalize(self.projected(pictures), dim=1)
@@ -98,6 +98,12 @@ class HuggingFaceEncoder(nn.Module):
     def feature_map(self, pictures: Tensor) -> Tensor:
         """(b, c, h, w): a conv net's last map, or a transformer's patch tokens in their places."""
         return self._map(self._output(pictures).last_hidden_state, pictures)
+
+    def with_map(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        """The unit vectors and the feature map, in one pass."""
+        output = self._output(pictures)
+        vectors = F.normalize(self.projection(self._pooled(output, pictures)), dim=1)
+        return vectors, self._map(output.last_hidden_state, pictures)
 
     def train(self, mode: bool = True) -> "HuggingFaceEncoder":
         super().train(mode)
@@ -127,8 +133,7 @@ class HuggingFaceEncoder(nn.Module):
         with torch.no_grad() if self.freeze_backbone else nullcontext():
             return self.backbone(pixel_values=pictures, **self._any_size)
 
-    def _pooled(self, pictures: Tensor) -> Tensor:
-        output = self._output(pictures)
+    def _pooled(self, output, pictures: Tensor) -> Tensor:
         if self.pooling == "own":
             return output.pooler_output.flatten(1)
         hidden = output.last_hidden_state

@@ -12,25 +12,28 @@ __all__ = ["SmallResNet"]
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions around a skip, halving height and width."""
+    """Two 3 x 3 convolutions around a skip; with stride 2 height and width are halved."""
 
-    def __init__(self, n_in: int, n_out: int):
+    def __init__(self, n_in: int, n_out: int, stride: int = 2):
         super().__init__()
         self.body = nn.Sequential(
-            nn.Conv2d(n_in, n_out, 3, stride=2, padding=1, bias=False),
+            nn.Conv2d(n_in, n_out, 3, stride=stride, padding=1, bias=False),
             nn.BatchNorm2d(n_out),
             nn.ReLU(),
             nn.Conv2d(n_out, n_out, 3, padding=1, bias=False),
             nn.BatchNorm2d(n_out),
         )
-        self.skip = nn.Sequential(nn.AvgPool2d(2, ceil_mode=True), nn.Conv2d(n_in, n_out, 1, bias=False))
+        self.skip = nn.Sequential(nn.AvgPool2d(stride, ceil_mode=True), nn.Conv2d(n_in, n_out, 1, bias=False))
 
     def forward(self, x: Tensor) -> Tensor:
         return F.relu(self.body(x) + self.skip(x))
 
 
 class SmallResNet(nn.Module):
-    """Small pictures with values in [0, 1], (b, H, W) or (b, in_channels, H, W) -> (b, dim) unit vectors."""
+    """Small pictures with values in [0, 1], (b, H, W) or (b, in_channels, H, W) -> (b, dim) unit vectors.
+
+    last_stride: 1 keeps the feature map at H / 4 x W / 4 places instead of H / 8 x W / 8, for what looks at places.
+    """
 
     def __init__(
         self,
@@ -39,31 +42,42 @@ class SmallResNet(nn.Module):
         *,
         in_channels: int = 1,
         pooling: str = "average",
+        last_stride: int = 2,
         preprocessing: Preprocessing | None = None,
     ):
         super().__init__()
         if dim < 1 or width < 1:
             raise InputError(f"dim is {dim} and width is {width}; wanted 1 or more of each")
+        if last_stride not in (1, 2):
+            raise InputError(f"last_stride is {last_stride}; wanted 2, or 1 for a finer feature map")
         self.dim = dim
         self.preprocessing = preprocessing or Preprocessing.small(channels=in_channels)
         self.options = {"dim": dim, "width": width, "in_channels": in_channels, "pooling": pooling}
+        self.options["last_stride"] = last_stride
         self.stem = nn.Sequential(
             nn.Conv2d(in_channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
         )
         self.stages = nn.Sequential(
-            ResidualBlock(width, width), ResidualBlock(width, 2 * width), ResidualBlock(2 * width, 4 * width)
+            ResidualBlock(width, width),
+            ResidualBlock(width, 2 * width),
+            ResidualBlock(2 * width, 4 * width, last_stride),
         )
         self.pool = pooling_layer(pooling)
         self.projection = nn.Linear(4 * width, dim)
         self.to(memory_format=torch.channels_last)  # the layout CPU convolutions are fastest in
 
     def feature_map(self, pictures: Tensor) -> Tensor:
-        """(b, 4 * width, H / 8, W / 8), rounded up."""
+        """(b, 4 * width, H / 8, W / 8), rounded up; with last_stride 1, H / 4 and W / 4."""
         return self.stages(self.stem(pictures[:, None] if pictures.ndim == 3 else pictures))
 
     def projected(self, pictures: Tensor) -> Tensor:
         """(b, dim), before they are scaled to length 1."""
         return self.projection(self.pool(self.feature_map(pictures)))
 
+    def with_map(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        """The unit vectors and the feature map they come from, in one pass."""
+        maps = self.feature_map(pictures)
+        return F.normalize(self.projection(self.pool(maps)), dim=1), maps
+
     def forward(self, pictures: Tensor) -> Tensor:
-        return F.normalize(self.projected(pictures), dim=1)
+        return self.with_map(pictures)[0]

@@ -3,7 +3,7 @@
 `LOSSES` is the table of those known by name; `build_loss` makes one, or takes any object with the same signature.
 """
 
-from entourage.losses.pairwise import multi_similarity
+from entourage.losses.pairwise import multi_similarity, multi_similarity_of
 from entourage.losses.table import LOSSES, build_loss
 
-__all__ = ["LOSSES", "build_loss", "multi_similarity"]
+__all__ = ["LOSSES", "build_loss", "multi_similarity", "multi_similarity_of"]

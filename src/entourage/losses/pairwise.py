@@ -5,7 +5,7 @@ from torch import Tensor
 
 from entourage.errors import InputError
 
-__all__ = ["multi_similarity"]
+__all__ = ["multi_similarity", "multi_similarity_of"]
 
 
 def multi_similarity(
@@ -26,9 +26,22 @@ def multi_similarity(
     form "usual" has c = 1, so an anchor without positives or negatives adds 0 there; "printed" has c = 0 as in
     the paper's Eq. 4, where such an anchor makes the loss -inf.
     """
+    settings = {"alpha": alpha, "beta": beta, "threshold": threshold, "form": form}
+    return multi_similarity_of(embeddings @ embeddings.T, labels, **settings)
+
+
+def multi_similarity_of(
+    similarity: Tensor,
+    labels: Tensor,
+    *,
+    alpha: float = 2.0,
+    beta: float = 40.0,
+    threshold: float = 0.5,
+    form: str = "usual",
+) -> Tensor:
+    """The same loss of similarities s_qk (b, b), wherever they come from; the diagonal is not read."""
     if form not in ("usual", "printed"):
         raise InputError(f'the loss form is {form!r}; wanted "usual" (log(1 + sum)) or "printed" (log(sum))')
-    similarity = embeddings @ embeddings.T  # (b, b)
     same = labels[:, None] == labels[None, :]
     itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
     pull = _log_sum(-alpha * (similarity - threshold), same & ~itself, form) / alpha

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from entourage.errors import InputError
-from entourage.losses.pairwise import multi_similarity
+from entourage.losses.pairwise import multi_similarity, multi_similarity_of
 
 __all__ = ["LOSSES", "Loss", "build_loss"]
 
@@ -26,6 +26,10 @@ class MultiSimilarity(nn.Module):
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         return multi_similarity(embeddings, labels, **self.settings)
+
+    def of_similarities(self, similarity: Tensor, labels: Tensor) -> Tensor:
+        """The loss of similarities (b, b), wherever they come from."""
+        return multi_similarity_of(similarity, labels, **self.settings)
 
 
 class Loss(nn.Module):

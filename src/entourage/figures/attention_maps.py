@@ -1,0 +1,58 @@
+"""Where two images look in a third, and where they differ (Figs. S2 and S3 of Cross-Image-Attention).
+
+A row for I1 and a row for I2, both over the same picture Ia, and between them the squared difference at every place.
+"""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+__all__ = ["draw_attention"]
+
+_CELL = 1.5  # inches
+_HEAT = "inferno"
+
+
+def draw_attention(pictures, names, maps: np.ndarray, blocks, title: str) -> Figure:
+    """A triple (Ia, I1, I2).
+
+    pictures: three arrays of grey (H, W) or coloured (H, W, 3) pixels, names: what each is called; maps (2, N, h, w):
+    the attention of I1 and of I2 on Ia in every block, sums of 1; blocks: the numbers, 1..N, of those to show.
+    """
+    shown = np.stack([maps[:, number - 1] for number in blocks], axis=1) * maps[0, 0].size  # 1: as if all were alike
+    difference = (shown[0] - shown[1]) ** 2
+    most = shown.max()  # one scale for both, or they could not be compared
+    rows = [
+        (shown[0], most, "looks at"),
+        (difference, max(difference.max(), 1e-12), "squared\ndifference"),
+        (shown[1], most, "looks at"),
+    ]
+    figure = Figure(figsize=(_CELL * (len(blocks) + 2.3), _CELL * 3 + 1.25), layout="constrained")
+    figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11)
+    grid = figure.subplots(3, len(blocks) + 2, gridspec_kw={"width_ratios": [1.1] + [1] * len(blocks) + [0.09]})
+    for line, (values, top, said) in enumerate(rows):
+        _picture(grid[line, 0], pictures[(1, 0, 2)[line]], (names[1], names[0], names[2])[line])
+        for column, number in enumerate(blocks):
+            axes = grid[line, column + 1]
+            heat = _over(axes, pictures[0], values[column], top)
+            if line == 0:
+                axes.set_title(f"block {number}", fontsize=10)
+            if column == 0:
+                axes.set_ylabel(said, fontsize=9)
+        bar = figure.colorbar(heat, cax=grid[line, -1])
+        bar.ax.tick_params(labelsize=7)
+    figure.supxlabel("attention over Ia as a multiple of the even share (1: all places alike)", fontsize=9)
+    return figure
+
+
+def _picture(axes, pixels, name: str) -> None:
+    axes.imshow(pixels, cmap="gray", vmin=0, vmax=255)
+    axes.set(xticks=[], yticks=[])
+    axes.set_xlabel(name, fontsize=8)
+
+
+def _over(axes, pixels, heat: np.ndarray, most: float):
+    """The heat of h x w places over the picture they belong to."""
+    extent = (-0.5, pixels.shape[1] - 0.5, pixels.shape[0] - 0.5, -0.5)
+    axes.imshow(pixels, cmap="gray", vmin=0, vmax=255, extent=extent)
+    axes.set(xticks=[], yticks=[])
+    return axes.imshow(heat, cmap=_HEAT, vmin=0, vmax=most, alpha=0.65, extent=extent, interpolation="nearest")

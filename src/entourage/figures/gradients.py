@@ -1,0 +1,62 @@
+"""How large gradients are at the encoder's output, epoch by epoch (Fig. S1 of Cross-Image-Attention)."""
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+__all__ = ["draw_gradients"]
+
+_STYLES = (("#1f6fb4", "-", "o"), ("#c4314b", "-", "s"), ("#c4314b", "--", "^"), ("#5b8c2a", ":", "D"))
+_PANELS = 3
+
+
+def draw_gradients(counts: dict[str, dict[int, np.ndarray]], edges: np.ndarray, title: str) -> Figure:
+    """Histograms of log10 |g| in the first, a middle and the last epoch, and their medians over all epochs.
+
+    counts[name][epoch] (n,): how many values fall between edges[i] and edges[i + 1], edges (n + 1,).
+    """
+    epochs = sorted(set.intersection(*(set(by_epoch) for by_epoch in counts.values())))
+    shown = sorted({epochs[int(place)] for place in np.linspace(0, len(epochs) - 1, _PANELS)})
+    figure = Figure(figsize=(9.5, 2.1 * len(shown) + 1.2), layout="constrained")
+    figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11)
+    grid = figure.add_gridspec(len(shown), 2, width_ratios=(1.5, 1))
+    limits = _limits(counts, shown, edges)
+    panels = [figure.add_subplot(grid[line, 0]) for line in range(len(shown))]
+    for axes, epoch in zip(panels, shown, strict=True):
+        for (name, by_epoch), (colour, style, _) in zip(counts.items(), _STYLES, strict=False):
+            share = np.asarray(by_epoch[epoch], float) / max(np.sum(by_epoch[epoch]), 1)
+            axes.stairs(100 * share, edges, color=colour, linestyle=style, linewidth=1.8, label=name)
+        axes.set(xlim=limits, ylim=(0, None))
+        axes.set_title(f"epoch {epoch}", loc="left", fontsize=10)
+        axes.set_ylabel("% of values", fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[-1].set_xlabel("log₁₀ |gradient| at the feature map")
+    medians = figure.add_subplot(grid[:, 1])
+    _medians(medians, counts, edges, epochs)
+    figure.legend(*medians.get_legend_handles_labels(), loc="outside lower center", ncols=len(counts), frameon=False)
+    return figure
+
+
+def _medians(axes, counts, edges, epochs) -> None:
+    for (name, by_epoch), (colour, style, marker) in zip(counts.items(), _STYLES, strict=False):
+        values = [_median(by_epoch[epoch], edges) for epoch in epochs]
+        axes.plot(epochs, values, color=colour, linestyle=style, marker=marker, markersize=4, label=name)
+    axes.set_title("median", loc="left", fontsize=10)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("log₁₀ |gradient|", fontsize=9)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="0.92")
+
+
+def _median(counts, edges) -> float:
+    share = np.concatenate([[0], np.cumsum(counts)]) / max(np.sum(counts), 1)
+    return float(np.interp(0.5, share, edges))  # even within a bin
+
+
+def _limits(counts, shown, edges) -> tuple[float, float]:
+    """Where all but a thousandth of the values lie, with a margin."""
+    total = sum(np.asarray(by_epoch[epoch], float) for by_epoch in counts.values() for epoch in shown)
+    share = np.cumsum(total) / max(total.sum(), 1)
+    first, last = np.searchsorted(share, [0.001, 0.999])
+    return float(edges[first]) - 0.3, float(edges[min(last + 1, len(edges) - 1)]) + 0.3

@@ -1,0 +1,101 @@
+"""Parts found without labels: places of other images that are most alike in the key space of a block.
+
+The key K_n(x) of a place decides who attends to it: places of like keys are places the blocks treat alike.
+N images of L = h w places, d dimensions: N L unit vectors, searched exactly by `neighbors.search`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from entourage.errors import InputError
+from entourage.neighbors import search
+from entourage.systems.cross_image.blocks import CrossImageBlocks
+from entourage.systems.cross_image.encoding import encoded_batches
+from entourage.values import Embeddings
+
+__all__ = ["FoundParts", "KeySpace", "find_parts", "key_space"]
+
+
+@dataclass(frozen=True, eq=False)
+class KeySpace:
+    """keys: N L unit vectors, those of image r in rows r L .. (r + 1) L - 1, row by row of its map; shape (h, w)."""
+
+    keys: Embeddings
+    shape: tuple[int, int]
+
+    @property
+    def places(self) -> int:
+        """L."""
+        return self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.keys) // self.places
+
+
+@dataclass(frozen=True, eq=False)
+class FoundParts:
+    """The k images with the places most like each of q chosen ones, the best place of each image, nearest first.
+
+    rows (q, k) of images; places (q, k, 2), their (y, x) on the map; similarities (q, k).
+    """
+
+    rows: np.ndarray
+    places: np.ndarray
+    similarities: np.ndarray
+
+
+def key_space(
+    encoder: nn.Module,
+    blocks: CrossImageBlocks,
+    images,
+    *,
+    block: int | None = None,
+    at_once: int = 64,
+    workers: int | None = None,
+    progress=None,
+) -> KeySpace:
+    """The keys of every place of every image: 4 N L d bytes; block: 1..N, default the last."""
+    block = len(blocks) if block is None else block
+    if not 1 <= block <= len(blocks):
+        raise InputError(f"block is {block}; wanted 1 to {len(blocks)}")
+    keys = shape = None
+    for rows, _, maps in encoded_batches(encoder, images, at_once=at_once, workers=workers, progress=progress):
+        with torch.no_grad():
+            found = F.normalize(blocks.blocks[block - 1].key(blocks.context(maps)), dim=2)  # (b, L, d)
+        if keys is None:
+            shape = tuple(maps.shape[2:])
+            keys = np.empty((len(images), *found.shape[1:]), np.float32)
+        keys[rows] = found.cpu().numpy()
+    return KeySpace(Embeddings(keys.reshape(-1, keys.shape[2])), shape)
+
+
+def find_parts(space: KeySpace, chosen, k: int = 8, *, progress=None) -> FoundParts:
+    """The k other images with the places most like each of the chosen ones.
+
+    chosen: (q, 3) of image row, y and x on the map. The (k + 1) L nearest places are of k other images at least, so
+    that one search is exact.
+    """
+    chosen = np.asarray(chosen, int).reshape(-1, 3)
+    h, w = space.shape
+    limits = (len(space), h, w)
+    if not len(chosen) or (chosen < 0).any() or (chosen >= limits).any():
+        raise InputError(f"the places are {chosen.tolist()}; wanted (row, y, x) below {limits}, one or more")
+    if not 1 <= k < len(space):
+        raise InputError(f"k = {k} other images asked of {len(space)} images; wanted 1 to {len(space) - 1}")
+    queries = Embeddings(space.keys.vectors[chosen[:, 0] * space.places + chosen[:, 1] * w + chosen[:, 2]])
+    found = search(queries, space.keys, min((k + 1) * space.places, len(space.keys)), progress=progress)
+    parts = [_best_of_each_image(found, query, row, space, k) for query, row in enumerate(chosen[:, 0])]
+    return FoundParts(*(np.stack(values) for values in zip(*parts, strict=True)))
+
+
+def _best_of_each_image(found, query: int, own: int, space: KeySpace, k: int) -> tuple:
+    """(rows (k,), places (k, 2), similarities (k,)): the first hit in each other image."""
+    images, places = np.divmod(found.rows[query], space.places)
+    first = np.sort(np.unique(images, return_index=True)[1])  # in the order of the ranking
+    first = first[images[first] != own][:k]
+    where = np.stack(np.unravel_index(places[first], space.shape), axis=1)
+    return images[first], where, found.similarities[query, first]

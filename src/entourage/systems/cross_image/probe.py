@@ -1,0 +1,89 @@
+"""How large gradients are at the encoder's output while it trains, with the blocks and without them.
+
+At the start of every epoch, for the same batch and the same weights, g = dL / dE of the feature maps E (b, c, h, w) is
+taken for the whole loss ("with_blocks") and for the unconditional similarities alone ("without_blocks"); |g| of all
+b c h w values are counted by log10. Figure S1 of the paper; its baseline is another run, with conditional_weight = 0.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from entourage.store import whole_file
+from entourage.training.log import read_log
+
+__all__ = ["EDGES", "GRADIENTS", "GradientProbe", "median_magnitude", "read_gradients"]
+
+GRADIENTS = "gradients.jsonl"
+EDGES = np.linspace(-14, 2, 161)
+"""(161,) borders of the bins of log10 |g|; what lies beyond is counted in the first and the last."""
+
+
+class GradientProbe:
+    """Counts of log10 |g| for every epoch, in `entries`: {"epoch", "with_blocks", "without_blocks", "zeros"}.
+
+    with_blocks, without_blocks: 160 counts, one for each bin of EDGES; zeros: how many values of each were 0 and have
+    no logarithm. file: a JSON line for each epoch, replaced with every batch, so that a resumed run goes on with it.
+    """
+
+    def __init__(self, batches: int = 1, file: Path | None = None):
+        self.batches, self.file = batches, file
+        self.entries: list[dict] = []
+        self._left = 0
+
+    def begin(self, epoch: int) -> None:
+        """An epoch begins, or begins again: what was counted before it stays."""
+        known = read_log(self.file) if self.file else self.entries
+        self.entries = [entry for entry in known if entry["epoch"] < epoch]
+        self._left = self.batches
+        if self.batches:
+            empty = [0] * (len(EDGES) - 1)
+            self.entries.append({"epoch": epoch, "with_blocks": empty, "without_blocks": empty, "zeros": [0, 0]})
+
+    def watch(self, maps: Tensor, unconditional: Tensor, loss: Tensor) -> None:
+        """Count the gradients of one batch; that of the loss when it comes by itself, in backward()."""
+        if not self._left or not maps.requires_grad:
+            return
+        self._left -= 1
+        (alone,) = torch.autograd.grad(unconditional, maps, retain_graph=True, materialize_grads=True)
+        self._count("without_blocks", alone)
+        maps.register_hook(lambda gradient: self._count("with_blocks", gradient))
+
+    def _count(self, name: str, gradient: Tensor) -> None:
+        counts, zeros = _counts(gradient)
+        entry = self.entries[-1]
+        entry[name] = (np.array(entry[name]) + counts).tolist()
+        place = ("with_blocks", "without_blocks").index(name)
+        entry["zeros"] = [n + zeros * (i == place) for i, n in enumerate(entry["zeros"])]
+        if self.file:
+            with whole_file(self.file) as temporary:
+                temporary.write_text("".join(json.dumps(entry) + "\n" for entry in self.entries), encoding="utf-8")
+
+
+def read_gradients(run) -> list[dict]:
+    """The entries of a run's probe: of RUN, or of the run folder of a training."""
+    places = [Path(run) / GRADIENTS, Path(run) / "cross_image" / GRADIENTS]
+    return next((read_log(file) for file in places if file.exists()), [])
+
+
+def median_magnitude(counts) -> float:
+    """The median of log10 |g|, interpolated within its bin; NaN where nothing was counted.
+
+    >>> median_magnitude(np.eye(160)[40])
+    -9.95
+    """
+    counts = np.asarray(counts, float)
+    if not counts.sum():
+        return float("nan")
+    share = np.concatenate([[0], counts.cumsum()]) / counts.sum()
+    return round(float(np.interp(0.5, share, EDGES)), 4)
+
+
+def _counts(gradient: Tensor) -> tuple[np.ndarray, int]:
+    magnitudes = gradient.detach().abs().double().flatten().cpu().numpy()
+    found = magnitudes[magnitudes > 0]
+    logs = np.log10(found).clip(EDGES[0], EDGES[-1])
+    return np.histogram(logs, EDGES)[0], int(magnitudes.size - found.size)

@@ -1,0 +1,134 @@
+"""How encoder and blocks are trained together.
+
+    e_i, E_i = encoder(I_i)                            embeddings (b, d) and feature maps (b, c, h, w), in one pass
+    loss = (1 - w) L(e_i . e_j) + w L(s(i, j))         L a loss of similarities, s the conditional ones (blocks.py)
+
+With w = 0 it is the baseline. The epoch that is kept is chosen by the unconditional embeddings of held-out classes.
+"""
+
+import shutil
+import warnings
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from entourage import distributed
+from entourage.encoder_training import EncoderTraining, encoder_training
+from entourage.errors import EntourageWarning, InputError
+from entourage.losses import build_loss
+from entourage.picture_batches import PictureBatch, PictureBatches
+from entourage.settings import CrossImageSettings
+from entourage.systems.cross_image.blocks import CrossImageBlocks, save_blocks
+from entourage.systems.cross_image.probe import GRADIENTS, GradientProbe
+from entourage.training import History, seeded
+
+__all__ = ["KEPT", "hardest_pairs", "train_cross_image"]
+
+KEPT = "cross_image"  # inside the run folder
+_FEW_PLACES = 36
+
+
+def train_cross_image(
+    images, settings: CrossImageSettings, *, probe: GradientProbe | None = None, **run
+) -> tuple[nn.Module, History]:
+    """Train an encoder on a labelled image set; (encoder with the weights of its best epoch, history).
+
+    probe: one to count gradients with, instead of one that writes to the run folder. run: run_folder, resume, strict,
+    corrupt and progress, as `encoder_training` takes them. The blocks are left in run_folder/cross_image.
+    """
+    with encoder_training(images, settings, **run) as training:
+        objective = _objective(training, probe)
+        history = training.fit(
+            {"blocks": objective.blocks, "loss": objective.criterion},
+            objective.loss,
+            optimizer=training.optimizer(_block_group(objective.blocks, settings)),
+            batches=objective.batches,
+        )
+        if training.folder and distributed.is_main():
+            _keep(training.folder, objective.blocks)
+    return training.encoder, history
+
+
+def hardest_pairs(similarity: Tensor, codes: Tensor, negatives: int | None) -> Tensor | None:
+    """Which pairs (b, b) to condition: all of a class, and with each image its hardest negatives; None for all.
+
+    A pair counts if either of its images chose it, as the conditional similarity needs both.
+    """
+    same = codes[:, None] == codes[None, :]
+    if negatives is None or negatives >= int((~same).sum(dim=1).max()):
+        return None
+    chosen = similarity.detach().masked_fill(same, -torch.inf).topk(negatives, dim=1).indices
+    hard = torch.zeros_like(same).scatter_(1, chosen, True)
+    return same | hard | hard.T
+
+
+class _Objective:
+    """The loss of a batch, and what it is made of."""
+
+    def __init__(self, training: EncoderTraining, blocks: CrossImageBlocks, criterion: nn.Module, probe: GradientProbe):
+        self.training, self.blocks, self.criterion, self.probe = training, blocks, criterion, probe
+
+    def batches(self, epoch: int) -> PictureBatches:
+        self.probe.begin(epoch)
+        return self.training.batches(epoch)
+
+    def loss(self, batch: PictureBatch) -> Tensor:
+        vectors, maps = self.training.forward(self.training.encoder.with_map, batch)
+        vectors, maps = (distributed.gathered(values.float()) for values in (vectors, maps))
+        codes = distributed.gathered(self.training.codes_of(batch))
+        unconditional = self.criterion(vectors, codes)
+        loss, weight = unconditional, self.training.settings.conditional_weight
+        if weight:
+            similarity = self._conditional(vectors, maps, codes)
+            loss = (1 - weight) * unconditional + weight * self.criterion.of_similarities(similarity, codes)
+        self.probe.watch(maps, unconditional, loss)
+        return loss
+
+    def _conditional(self, vectors: Tensor, maps: Tensor, codes: Tensor) -> Tensor:
+        s = self.training.settings
+        needed = hardest_pairs(vectors @ vectors.T, codes, s.negatives)
+        context = self.blocks.context(maps)
+        return self.blocks(vectors, context, needed, pairs_at_once=s.pairs_at_once, recompute=s.recompute)
+
+
+def _objective(training: EncoderTraining, probe: GradientProbe | None) -> _Objective:
+    s, dim = training.settings, training.encoder.dim
+    criterion = build_loss(s.loss, training.n_classes, dim, **s.loss_options)
+    channels = _channels(training)
+    blocks = seeded(s.seed, lambda: CrossImageBlocks(dim, channels, s.blocks)).to(training.device)
+    if probe is None:
+        file = training.folder / GRADIENTS if training.folder and distributed.is_main() else None
+        probe = GradientProbe(s.probe_batches, file)
+    return _Objective(training, blocks, criterion, probe)
+
+
+@torch.no_grad()
+def _channels(training: EncoderTraining) -> int:
+    """Of the feature map, as a picture shows; a map of few places gets a warning."""
+    preprocessing = training.encoder.preprocessing
+    one_by_one = PictureBatches(training.images, training.rows[:, None], preprocessing, **training.decoding)
+    some = next(iter(one_by_one), None)
+    if some is None:
+        raise InputError("none of the pictures to train with can be decoded; check the files")
+    training.encoder.eval()  # the statistics of a batch norm stay as they are
+    channels, h, w = training.forward(training.encoder.feature_map, some).shape[1:]
+    if h * w < _FEW_PLACES:
+        warnings.warn(
+            f"the encoder's feature map has {h} x {w} places, few to choose among; give larger pictures (image_size), "
+            "or the small encoder encoder_options.last_stride = 1",
+            EntourageWarning,
+            stacklevel=2,
+        )
+    return channels
+
+
+def _block_group(blocks: nn.Module, settings: CrossImageSettings) -> dict:
+    rate = settings.block_learning_rate
+    return {"params": list(blocks.parameters()), "lr": settings.learning_rate if rate is None else rate}
+
+
+def _keep(folder: Path, blocks: CrossImageBlocks) -> None:
+    save_blocks(folder / KEPT, blocks, overwrite=True)
+    if (folder / GRADIENTS).exists():
+        shutil.copyfile(folder / GRADIENTS, folder / KEPT / GRADIENTS)

@@ -1,0 +1,137 @@
+"""Attention maps, gradient histograms and part sheets: what is drawn where, and that nothing is cut off."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+from entourage.figures.attention_maps import draw_attention
+from entourage.figures.gradients import draw_gradients
+from entourage.figures.parts import draw_parts
+from entourage.figures.retrieval import RIGHT, WRONG
+
+GREY, COLOUR = np.full((16, 16), 90, np.uint8), np.full((16, 12, 3), 120, np.uint8)
+
+
+def inside(figure) -> None:
+    """No text reaches over the edge of the figure or over another text."""
+    figure.draw_without_rendering()  # lays it out
+    width, height = figure.get_size_inches() * figure.dpi
+    axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
+    ticks = {label for axis in axes for label in axis.get_ticklabels()}  # some lie beyond the limits, and are not drawn
+    boxes = []
+    for text in set(figure.findobj(Text)):
+        if not text.get_text() or not text.get_visible() or text in ticks:
+            continue
+        box = text.get_window_extent()
+        assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= height + 1, text.get_text()
+        boxes.append((text.get_text(), box))
+    for number, (said, box) in enumerate(boxes):
+        for other, where in boxes[number + 1 :]:
+            apart = box.x1 <= where.x0 + 1 or where.x1 <= box.x0 + 1 or box.y1 <= where.y0 + 1 or where.y1 <= box.y0 + 1
+            assert apart, f"{said!r} over {other!r}"
+
+
+# ---- attention ---------------------------------------------------------------------------------------------------
+
+
+def attention(seed=0, n=6) -> np.ndarray:
+    maps = np.random.default_rng(seed).random((2, n, 4, 3))
+    return maps / maps.sum(axis=(2, 3), keepdims=True)
+
+
+@pytest.mark.parametrize("picture", [GREY, COLOUR])
+def test_rows_are_the_two_attentions_and_their_squared_difference(picture):
+    maps = attention()
+    figure = draw_attention([picture] * 3, ["Ia: a", "I1: a", "I2: b"], maps, (2, 4, 6), "Title")
+    heats = [axes.images[-1].get_array() for axes in figure.axes if len(axes.images) == 2]
+    assert len(heats) == 9
+    for column, block in enumerate((2, 4, 6)):
+        upper, lower = 12 * maps[0, block - 1], 12 * maps[1, block - 1]
+        np.testing.assert_allclose(heats[column], upper)
+        np.testing.assert_allclose(heats[3 + column], (upper - lower) ** 2)
+        np.testing.assert_allclose(heats[6 + column], lower)
+
+
+def test_the_attention_figure_names_pictures_and_blocks_and_cuts_nothing_off():
+    names = ["Ia: a class of long name", "I1: a class of long name", "I2: another"]
+    figure = draw_attention([GREY] * 3, names, attention(), (1, 6), "Title")
+    said = {text.get_text() for text in figure.findobj(lambda item: hasattr(item, "get_text"))}
+    assert {*names, "block 1", "block 6", "Title", "squared\ndifference"} <= said
+    inside(figure)
+
+
+def test_the_two_attention_rows_have_one_scale():
+    maps = attention()
+    maps[0] *= 0.5
+    figure = draw_attention([GREY] * 3, ["a", "b", "c"], maps, (2,), "Title")
+    limits = [axes.images[-1].get_clim() for axes in figure.axes if len(axes.images) == 2]
+    assert limits[0] == limits[2] and limits[0][1] == pytest.approx(12 * max(maps[:, 1].max(axis=(1, 2))))
+
+
+# ---- gradients ---------------------------------------------------------------------------------------------------
+
+EDGES = np.linspace(-8, 0, 81)
+
+
+def histogram(centre: float) -> np.ndarray:
+    return np.histogram(np.random.default_rng(0).normal(centre, 0.4, 5000), EDGES)[0]
+
+
+def test_histograms_of_three_epochs_and_medians_of_all():
+    counts = {
+        "baseline": {epoch: histogram(-4 - 0.1 * epoch) for epoch in range(1, 8)},
+        "cross-image": {epoch: histogram(-3.5) for epoch in range(1, 10)},
+    }
+    figure = draw_gradients(counts, EDGES, "Title")
+    *panels, medians = figure.axes
+    assert [axes.get_title(loc="left") for axes in panels] == ["epoch 1", "epoch 4", "epoch 7"]
+    for axes, epoch in zip(panels, (1, 4, 7), strict=True):
+        steps = [patch.get_data().values for patch in axes.patches]
+        np.testing.assert_allclose(steps[0], 100 * counts["baseline"][epoch] / 5000)
+        np.testing.assert_allclose(steps[1], 100 * counts["cross-image"][epoch] / 5000)
+    lines = medians.lines
+    np.testing.assert_allclose(lines[0].get_ydata(), [-4 - 0.1 * epoch for epoch in range(1, 8)], atol=0.1)
+    np.testing.assert_allclose(lines[1].get_ydata(), -3.5, atol=0.1)
+    assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == 2  # told apart without colour
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(counts)
+    inside(figure)
+
+
+def test_one_epoch_is_one_panel():
+    figure = draw_gradients({"baseline": {1: histogram(-4)}}, EDGES, "Title")
+    assert len(figure.axes) == 2
+
+
+# ---- parts -------------------------------------------------------------------------------------------------------
+
+
+def sheet():
+    found = [{"picture": COLOUR, "place": (y, 0), "right": right} for y, right in enumerate((True, False, True))]
+    queries = [
+        {"picture": GREY, "name": "a class", "place": (0, 0), "found": found},
+        {"picture": GREY, "name": "another", "place": (3, 3), "found": found[:2]},
+    ]
+    return draw_parts(queries, "Title", (4, 4))
+
+
+def test_frames_and_marks_tell_right_from_wrong():
+    axes = sheet().axes[0]
+    assert len(axes.images) == 7
+    frames = [patch for patch in axes.patches if to_hex(patch.get_edgecolor()) in (RIGHT, WRONG)]
+    assert [to_hex(frame.get_edgecolor()) for frame in frames] == [RIGHT, WRONG, RIGHT, RIGHT, WRONG]
+    assert len({frame.get_linestyle() for frame in frames}) == 2
+    assert [text.get_text() for text in axes.texts if text.get_text() in "✓✗"] == ["✓", "✗", "✓", "✓", "✗"]
+
+
+def test_a_box_stands_at_the_place_and_inside_its_picture():
+    axes = sheet().axes[0]
+    boxes = [patch for patch in axes.patches if to_hex(patch.get_edgecolor()) == "#f28e1c"]
+    assert len(boxes) == 7
+    first, last = boxes[0], boxes[4]  # the places (0, 0) and (3, 3) of the queries
+    assert (first.get_x(), first.get_y()) == pytest.approx((0.06, 0.06))
+    assert (last.get_x() + last.get_width(), last.get_y() + last.get_height()) == pytest.approx((0.94, 1.94))
+
+
+def test_nothing_of_the_sheet_is_cut_off():
+    inside(sheet())

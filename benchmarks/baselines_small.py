@@ -7,94 +7,47 @@
 ENTOURAGE_DATA) with one folder a class. For each loss and seed an encoder is trained on the training classes, its epoch
 chosen on some of them held out; a refiner is fitted to its embeddings of the training classes, by the relational recipe
 and by the paper's; scores are of the test classes, items searched among themselves, context from the test items
-without their labels. Rows are added to benchmarks/results/baselines_small.json as they come, and the table is written
-to baselines_small.md.
+without their labels. Rows are added to benchmarks/results/baselines_small.json as they come, what is there is not
+measured again, and the table is written to baselines_small.md and, without --quick, to docs/training.md.
 """
 
-import argparse
-import json
-import os
 from pathlib import Path
 
-import numpy as np
-
-from entourage import data
 from entourage.embedding import embed
-from entourage.errors import EntourageError
 from entourage.evaluation import evaluate_embeddings
 from entourage.progress import terminal_progress
-from entourage.settings import TrainSettings, to_dict
+from entourage.settings import TrainSettings
 from entourage.systems.baseline import train_baseline
 from entourage.systems.context_refiner import ContextRefiner
 from entourage.values import Embeddings
+from markers import fill
+from small_scale import Results, arguments, parser_of, protocol, small_encoder, splits
 
-RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parent.parent / "docs" / "training.md"
 LOSSES = ("ms", "margin", "proxy-anchor")
 METHODS = ("raw", "relational", "paper")
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R"}
-QUICK_CLASSES, QUICK_EPOCHS = 60, 8
+FULL, QUICK = {"epochs": TrainSettings.epochs}, {"epochs": 8, "max_classes": 60}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="glyphs", help="a dataset, or a folder under --root")
-    parser.add_argument("--root", default=os.environ.get("ENTOURAGE_DATA"), help="folder of datasets")
+    parser = parser_of(__doc__, PAGE)
     parser.add_argument("--losses", default=",".join(LOSSES), help="names with commas between")
     parser.add_argument("--methods", default=",".join(METHODS), help=f"of {', '.join(METHODS)}")
-    parser.add_argument("--seeds", type=int, help="how many seeds, from 0 (3; 1 with --quick)")
-    parser.add_argument("--epochs", type=int, help=f"of the encoder, at most (20; {QUICK_EPOCHS} with --quick)")
-    parser.add_argument("--max-classes", type=int, help=f"of each split (all; {QUICK_CLASSES} with --quick)")
-    parser.add_argument("--quick", action="store_true", help="smaller, written to baselines_small_quick.*")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
-    options = with_defaults(parser.parse_args())
-    try:
-        training, test = (some_classes(load(options, split), options.max_classes) for split in ("train", "test"))
-    except EntourageError as error:
-        raise SystemExit(str(error)) from error
-    file = options.out / f"baselines_small{'_quick' if options.quick else ''}.json"
+    options = arguments(parser, "baselines_small", FULL, QUICK)
+    training, test = splits(options)
     with terminal_progress(log=True) as progress:
         for loss in options.losses.split(","):
             for seed in range(options.seeds):
-                settings = encoder_settings(training, loss, seed, options.epochs)
-                scores = measure(training, test, settings, options.methods.split(","), progress)
-                keep(file, options.data, protocol(training, test, settings), loss, seed, scores)
-    print(file.with_suffix(".md").read_text())
-
-
-def with_defaults(options):
-    options.seeds = options.seeds or (1 if options.quick else 3)
-    options.epochs = options.epochs or (QUICK_EPOCHS if options.quick else TrainSettings.epochs)
-    options.max_classes = options.max_classes or (QUICK_CLASSES if options.quick else None)
-    return options
-
-
-# ---- data --------------------------------------------------------------------------------------------------------
-
-
-def load(options, split: str):
-    if options.data == "glyphs":
-        return data.load("glyphs", split, max_classes=options.max_classes)  # only what is asked for is drawn
-    if options.data in data.DATASETS:
-        return data.load(options.data, split, options.root)
-    folder = Path(options.root or ".") / options.data
-    return data.load(folder / "images" if (folder / "images").is_dir() else folder, split)
-
-
-def some_classes(images, count: int | None):
-    """The pictures of `count` classes, evenly over the sorted ones."""
-    classes = np.unique(images.labels)
-    if count is None or count >= len(classes):
-        return images
-    chosen = classes[np.linspace(0, len(classes) - 1, count).round().astype(int)]
-    return images.take(np.flatnonzero(np.isin(images.labels, chosen)))
-
-
-# ---- measuring ---------------------------------------------------------------------------------------------------
-
-
-def encoder_settings(images, loss: str, seed: int, epochs: int) -> TrainSettings:
-    encoder = "small" if images.picture(0).mode == "L" else "small-rgb"
-    return TrainSettings(encoder=encoder, loss=loss, seed=seed, epochs=epochs)
+                settings = TrainSettings(small_encoder(training), loss=loss, seed=seed, epochs=options.epochs)
+                results = Results(options.file, options.data, protocol(training, test, settings, varied=("loss",)))
+                missing = [name for name in options.methods.split(",") if not results.has(seed, loss, name)]
+                if not missing:
+                    continue
+                for method, values in measure(training, test, settings, missing, progress).items():
+                    results.add(seed, values, loss, method)
+                report(results, options.page)
+    print(options.file.with_suffix(".md").read_text())
 
 
 def measure(training, test, settings: TrainSettings, methods: list[str], progress) -> dict[str, dict[str, float]]:
@@ -115,53 +68,14 @@ def measure(training, test, settings: TrainSettings, methods: list[str], progres
     return scores
 
 
-def protocol(training, test, settings: TrainSettings) -> dict:
-    said = {
-        name: f"{len(images)} pictures of {len(np.unique(images.labels))} classes"
-        for name, images in (("training", training), ("test", test))
-    }
-    varied = ("loss", "seed", "workers")
-    return said | {"settings": {name: value for name, value in to_dict(settings).items() if name not in varied}}
-
-
-# ---- results -----------------------------------------------------------------------------------------------------
-
-
-def keep(file: Path, dataset: str, measured_under: dict, loss: str, seed: int, scores: dict) -> None:
-    """Add the scores of one encoder to the file and write the table anew."""
-    results = json.loads(file.read_text()) if file.exists() else {}
-    result = results.setdefault(dataset, {"protocol": measured_under, "scores": {}})
-    if result["protocol"] != measured_under:
-        raise SystemExit(f"{file} holds {dataset} under another protocol; delete it there to measure anew")
-    for method, values in scores.items():
-        result["scores"].setdefault(loss, {}).setdefault(method, {})[str(seed)] = values
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(results, indent=1) + "\n")
-    file.with_suffix(".md").write_text(table(results))
-
-
-def table(results: dict) -> str:
-    """Mean ± standard deviation over the seeds, in percent, of every loss, raw and refined, on every dataset."""
-    columns = [f"{dataset} {name}" for dataset in results for name in METRICS.values()]
-    lines = [f"| loss | embeddings | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
-    losses = dict.fromkeys(loss for result in results.values() for loss in result["scores"])
-    for loss in losses:
-        for method in METHODS:
-            cells = [
-                _cell(result["scores"].get(loss, {}).get(method, {}), metric)
-                for result in results.values()
-                for metric in METRICS
-            ]
-            if any(cells):
-                lines.append(f"| {loss} | {method} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(by_seed: dict, metric: str) -> str:
-    values = [100 * scores[metric] for scores in by_seed.values()]
-    if not values:
-        return ""
-    return f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else "")
+def report(results: Results, page: Path | None) -> None:
+    """Every loss, raw and refined, on every dataset."""
+    losses = dict.fromkeys(loss for result in results.all.values() for loss in result["scores"])
+    rows = [(loss, method) for loss in losses for method in METHODS]
+    table = results.table(("loss", "embeddings"), rows, METRICS)
+    results.file.with_suffix(".md").write_text(table)
+    if page:
+        fill(page, "baselines", table)
 
 
 if __name__ == "__main__":

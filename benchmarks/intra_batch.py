@@ -16,9 +16,7 @@ defaults but for what a table varies. Scores go to benchmarks/results/intra_batc
 intra_batch.md and, without --quick, into docs/intra_batch.md; what is there already is not measured again.
 """
 
-import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -26,10 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from baselines_small import load, some_classes
 from entourage.embedding import embed
 from entourage.encoders import save_encoder
-from entourage.errors import EntourageError
 from entourage.evaluation import evaluate_embeddings
 from entourage.progress import terminal_progress
 from entourage.settings import to_dict
@@ -41,8 +37,8 @@ from entourage.systems.intra_batch.student import train_student
 from entourage.systems.intra_batch.test_time import refine_by_messages
 from entourage.values import Embeddings
 from markers import fill
+from small_scale import Results, arguments, parser_of, protocol, small_encoder, splits
 
-RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "intra_batch.md"
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R", "nmi": "NMI"}
 LOSSES = {
@@ -52,9 +48,7 @@ LOSSES = {
 }
 AT_TEST_TIME = "both, and the network at test time"
 FULL = {
-    "seeds": 3,
     "epochs": 20,
-    "max_classes": None,
     "networks": 5,
     "ensembles": (1, 2, 5),
     "steps": (1, 2, 4),
@@ -62,7 +56,6 @@ FULL = {
     "dims": (16, 32, 64, 128, 256),
 }
 QUICK = {
-    "seeds": 1,
     "epochs": 4,
     "max_classes": 40,
     "networks": 2,
@@ -74,26 +67,13 @@ QUICK = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="glyphs", help="a dataset, or a folder under --root")
-    parser.add_argument("--root", default=os.environ.get("ENTOURAGE_DATA"), help="folder of datasets")
+    parser = parser_of(__doc__, PAGE)
     parser.add_argument("--parts", default=",".join(PARTS), help="names with commas between")
-    parser.add_argument("--seeds", type=int, help="how many seeds, from 0 (3; 1 with --quick)")
-    parser.add_argument("--epochs", type=int, help="of every training (20; 4 with --quick)")
-    parser.add_argument("--max-classes", type=int, help="of each split (all; 40 with --quick)")
-    parser.add_argument("--quick", action="store_true", help="smaller, written to intra_batch_quick.*")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page whose tables are filled")
-    options = parser.parse_args()
-    for name, value in (QUICK if options.quick else FULL).items():
-        setattr(options, name, getattr(options, name, None) or value)
+    options = arguments(parser, "intra_batch", FULL, QUICK)
     unknown = set(options.parts.split(",")) - set(PARTS)
     if unknown:
         raise SystemExit(f"there is no part {unknown.pop()!r}; wanted some of {', '.join(PARTS)}")
-    try:
-        images = [some_classes(load(options, split), options.max_classes) for split in ("train", "test")]
-    except EntourageError as error:
-        raise SystemExit(str(error)) from error
+    images = splits(options)
     with terminal_progress(log=True) as progress, tempfile.TemporaryDirectory() as teachers:
         bench = Bench(options, *images, Path(teachers), progress)
         for part in options.parts.split(","):
@@ -163,18 +143,16 @@ class Bench:
         self.options, self.training, self.test = options, training, test
         self.teachers, self.progress = teachers, progress
         self.trained: dict = {}
-        name = f"intra_batch{'_quick' if options.quick else ''}.json"
-        self.results = Results(
-            options.out / name, options.data, self.protocol(), None if options.quick else options.page
-        )
+        self.results = Results(options.file, options.data, protocol(training, test, self.settings(0)))
 
     def measure(self, part: str, row: str, seed: int, items: Callable[[], Embeddings]) -> None:
         """Score what items() gives, unless that was done before."""
-        if self.results.has(part, row, seed):
+        if self.results.has(seed, part, row):
             return
         print(f"{part}: {row}, seed {seed}", file=sys.stderr)
         metrics = evaluate_embeddings(items(), seed=0, progress=self.progress).metrics
-        self.results.add(part, row, seed, {metric: metrics[metric] for metric in METRICS})
+        self.results.add(seed, {metric: metrics[metric] for metric in METRICS}, part, row)
+        report(self.results, self.options.page)
 
     def encoded(self, seed: int, **changes) -> Embeddings:
         return self.run(seed, **changes)[0]
@@ -214,8 +192,7 @@ class Bench:
         return IntraBatchSettings(**(self.encoder_settings(seed) | changes))
 
     def encoder_settings(self, seed: int) -> dict:
-        encoder = "small" if self.training.picture(0).mode == "L" else "small-rgb"
-        epochs = self.options.epochs
+        encoder, epochs = small_encoder(self.training), self.options.epochs
         return {"encoder": encoder, "epochs": epochs, "patience": max(epochs, 1), "seed": seed}  # equal epochs for all
 
     def embedded(self, encoder) -> Embeddings:
@@ -223,62 +200,19 @@ class Bench:
             embed(encoder, self.test, progress=self.progress), self.test.ids, self.test.labels
         )
 
-    def protocol(self) -> dict:
-        said = {
-            name: f"{len(images)} pictures of {len(np.unique(images.labels))} classes"
-            for name, images in (("training", self.training), ("test", self.test))
-        }
-        settings = to_dict(self.settings(0))
-        return said | {"settings": {name: settings[name] for name in settings if name not in ("seed", "workers")}}
 
-
-# ---- results -----------------------------------------------------------------------------------------------------
-
-
-class Results:
-    """Scores in a file, written as they come, with the tables beside it and in the documentation."""
-
-    def __init__(self, file: Path, dataset: str, protocol: dict, page: Path | None):
-        self.file, self.page = file, page
-        self.all = json.loads(file.read_text()) if file.exists() else {}
-        self.own = self.all.setdefault(dataset, {"protocol": protocol, "scores": {}})
-        if self.own["protocol"] != protocol:
-            raise SystemExit(f"{file} holds {dataset} under another protocol; delete it there to measure anew")
-
-    def has(self, part: str, row: str, seed: int) -> bool:
-        return str(seed) in self.own["scores"].get(part, {}).get(row, {})
-
-    def add(self, part: str, row: str, seed: int, scores: dict[str, float]) -> None:
-        self.own["scores"].setdefault(part, {}).setdefault(row, {})[str(seed)] = scores
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(json.dumps(self.all, indent=1) + "\n")
-        tables = {name: table(self.all, name) for name in PARTS}
-        self.file.with_suffix(".md").write_text(
-            "\n".join(f"## {name}\n\n{text}" for name, text in tables.items() if text)
-        )
-        if self.page:
-            for name, text in tables.items():
-                fill(self.page, f"intra_batch {name}", text)
-
-
-def table(results: dict, part: str) -> str:
-    """Mean ± standard deviation over the seeds, in percent, of every row of a part, on every dataset that has it."""
-    datasets = [dataset for dataset, result in results.items() if part in result["scores"]]
-    if not datasets:
-        return ""
-    columns = [f"{dataset} {name}" for dataset in datasets for name in METRICS.values()]
-    lines = [f"| {FIRST[part]} | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    for row in dict.fromkeys(row for dataset in datasets for row in results[dataset]["scores"][part]):
-        of_each = [results[dataset]["scores"][part].get(row, {}) for dataset in datasets]
-        lines.append(f"| {row} | {' | '.join(_cell(scores, metric) for scores in of_each for metric in METRICS)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(by_seed: dict, metric: str) -> str:
-    values = [100 * scores[metric] for scores in by_seed.values()]
-    if not values:
-        return ""
-    return f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else "")
+def report(results: Results, page: Path | None) -> None:
+    """A table for every part that has been measured."""
+    texts = []
+    for part, title in FIRST.items():
+        rows = dict.fromkeys(row for result in results.all.values() for row in result["scores"].get(part, {}))
+        if not rows:
+            continue
+        table = results.table((title,), rows, METRICS, within=part)
+        texts.append(f"## {part}\n\n{table}")
+        if page:
+            fill(page, f"intra_batch {part}", table)
+    results.file.with_suffix(".md").write_text("\n".join(texts))
 
 
 if __name__ == "__main__":

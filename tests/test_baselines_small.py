@@ -14,8 +14,9 @@ FILE = Path(__file__).parent.parent / "benchmarks" / "baselines_small.py"
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 
 
-@pytest.fixture(scope="module")
-def bench():
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(str(FILE.parent))
     spec = importlib.util.spec_from_file_location("baselines_small", FILE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -24,8 +25,12 @@ def bench():
 
 @pytest.fixture
 def run(bench, monkeypatch, tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- baselines: begin -->\n<!-- baselines: end -->\n")
+
     def command(line: str) -> tuple[dict, str]:
-        monkeypatch.setattr(sys, "argv", ["baselines_small.py", *line.split(), "--out", str(tmp_path / "results")])
+        places = ["--out", str(tmp_path / "results"), "--page", str(page)]
+        monkeypatch.setattr(sys, "argv", ["baselines_small.py", *line.split(), *places])
         bench.main()
         (file,) = (tmp_path / "results").glob("*.json")
         return json.loads(file.read_text()), capsys.readouterr().out
@@ -33,8 +38,7 @@ def run(bench, monkeypatch, tmp_path, capsys):
     return command
 
 
-def test_every_loss_raw_and_refined_in_one_table(run, bench, monkeypatch):
-    monkeypatch.setattr(bench, "LOSSES", ("ms", "margin"))
+def test_every_loss_raw_and_refined_in_one_table(run, bench, monkeypatch, tmp_path):
     small = "--max-classes 8 --epochs 1 --losses ms,margin --seeds 2 --methods raw,relational"
     results, shown = run(small)
     assert list(results["glyphs"]["scores"]) == ["ms", "margin"]
@@ -42,6 +46,9 @@ def test_every_loss_raw_and_refined_in_one_table(run, bench, monkeypatch):
     values = [results["glyphs"]["scores"]["ms"]["raw"][seed]["recall@1"] for seed in ("0", "1")]
     assert f"| ms | raw | {100 * np.mean(values):.1f} ± {100 * np.std(values, ddof=1):.1f} |" in shown
     assert results["glyphs"]["protocol"]["test"] == "160 pictures of 8 classes"
+    assert (tmp_path / "results" / "baselines_small.md").read_text() in (tmp_path / "page.md").read_text()
+    monkeypatch.setattr(bench, "train_baseline", None)
+    assert run(small)[0] == results  # what is there is not measured again
     with pytest.raises(SystemExit, match="under another protocol"):
         run(small.replace("--epochs 1", "--epochs 2"))
 

@@ -18,7 +18,8 @@ LAYERS = [
     {"figures"},
     {"systems", "baselines"},
     {"encoder_training"},
-    {"embedding", "picture_batches"},
+    {"embedding"},
+    {"picture_batches"},
     {"evaluation", "training", "linear_maps", "encoders"},
     {
         "data",

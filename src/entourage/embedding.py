@@ -15,7 +15,8 @@ from entourage.devices import device_named
 from entourage.encoders import CallableEncoder, HuggingFaceEncoder
 from entourage.encoders.vectors import check_takes
 from entourage.errors import EntourageWarning, InputError
-from entourage.preprocessing import Preprocessing, as_pictures
+from entourage.picture_batches import PictureBatches
+from entourage.preprocessing import Preprocessing
 from entourage.progress import Progress
 
 __all__ = ["embed", "embed_shards", "shard_rows"]
@@ -153,16 +154,10 @@ def _embedded(
     """(rows, vectors) of each batch."""
     if isinstance(encoder, CallableEncoder):
         return _by_callable(encoder, images, batches, workers, strict, corrupt)
-    if hasattr(images, "vectors"):
-        return ((rows, _vectors(encoder, torch.from_numpy(images.vectors[rows]))) for rows in batches)
     images = PixelSet(images) if isinstance(images, np.ndarray) else images
     preprocessing = getattr(encoder, "preprocessing", None) or Preprocessing.small()
-    pixels = getattr(images, "pixels", None)
-    if pixels is not None and pixels.ndim == 3 and preprocessing.keeps(*pixels.shape[1:]):
-        pictures = ((rows, as_pictures(pixels[rows])[:, None]) for rows in batches)  # no need of Pillow
-    else:
-        pictures = _decoded(images, batches, lambda picture, row: preprocessing(picture), workers, strict, corrupt)
-    return ((rows, _vectors(encoder, batch)) for rows, batch in pictures)
+    pictures = PictureBatches(images, batches, preprocessing, workers=workers, strict=strict, corrupt=corrupt)
+    return ((batch.rows, _vectors(encoder, batch.pictures)) for batch in pictures)
 
 
 @torch.no_grad()

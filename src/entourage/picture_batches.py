@@ -71,9 +71,10 @@ class PictureBatches:
 
     def _as_they_are(self) -> bool:
         """Whether the pixels in memory are what the encoder takes, without Pillow."""
-        if not hasattr(self.images, "pixels"):
+        pixels = getattr(self.images, "pixels", None)
+        if pixels is None or pixels.ndim != 3:
             return False
         if self.preprocessing is None:
             return True
         changed = self.draw is not None and (self.preprocessing.random_crop or self.preprocessing.flip)
-        return self.preprocessing.keeps(*self.images.pixels.shape[1:]) and not changed
+        return self.preprocessing.keeps(*pixels.shape[1:]) and not changed

@@ -1,0 +1,168 @@
+"""What the small-scale benchmarks share: their options, their data, and results that are written as they come.
+
+--data is a dataset of `entourage datasets`, or a folder NAME or NAME/images under --root (or the environment variable
+ENTOURAGE_DATA) with one folder a class, or with vectors.npy and labels.npy.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from entourage import data
+from entourage.errors import EntourageError
+from entourage.settings import to_dict
+
+__all__ = ["Results", "arguments", "cell", "of_row", "parser_of", "protocol", "small_encoder", "splits"]
+
+RESULTS = Path(__file__).parent / "results"
+_VARIED = ("seed", "workers")
+
+
+# ---- options -----------------------------------------------------------------------------------------------------
+
+
+def parser_of(description: str, page: Path | None = None) -> argparse.ArgumentParser:
+    """The options that all have; page: the one whose tables are filled, except with --quick."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="glyphs", help="a dataset, or a folder under --root")
+    parser.add_argument("--root", default=os.environ.get("ENTOURAGE_DATA"), help="folder of datasets")
+    parser.add_argument("--seeds", type=int, help="how many seeds, from 0 (3; 1 with --quick)")
+    parser.add_argument("--epochs", type=int, help="of every training")
+    parser.add_argument("--max-classes", type=int, help="of each split")
+    parser.add_argument("--quick", action="store_true", help="fewer classes and epochs, one seed; written apart")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
+    if page is not None:
+        parser.add_argument("--page", type=Path, default=page, help="the page whose tables are filled, but for --quick")
+    return parser
+
+
+def arguments(parser: argparse.ArgumentParser, name: str, full: dict, quick: dict) -> argparse.Namespace:
+    """The options given, the others as `quick` or `full` has; `file` is where results go, `page` what they fill."""
+    options = parser.parse_args()
+    for option, value in ({"seeds": 1} | quick if options.quick else {"seeds": 3, "max_classes": None} | full).items():
+        setattr(options, option, getattr(options, option, None) or value)
+    options.file = options.out / f"{name}{'_quick' if options.quick else ''}.json"
+    options.page = None if options.quick else getattr(options, "page", None)
+    return options
+
+
+# ---- data --------------------------------------------------------------------------------------------------------
+
+
+def splits(options: argparse.Namespace) -> tuple:
+    """The training and the test set, of options.max_classes classes each, evenly over the sorted ones."""
+    try:
+        return tuple(_some_classes(_load(options, split), options.max_classes) for split in ("train", "test"))
+    except EntourageError as error:
+        raise SystemExit(str(error)) from error
+
+
+def _load(options: argparse.Namespace, split: str):
+    if options.data == "glyphs":
+        return data.load("glyphs", split, max_classes=options.max_classes)  # only what is asked for is drawn
+    if options.data in data.DATASETS:
+        return data.load(options.data, split, options.root)
+    folder = Path(options.root or ".") / options.data
+    if (folder / "vectors.npy").is_file() and not (folder / "images").is_dir():
+        return data.load(folder / "vectors.npy", split, labels=str(folder / "labels.npy"))
+    return data.load(folder / "images" if (folder / "images").is_dir() else folder, split)
+
+
+def _some_classes(items, count: int | None):
+    classes = np.unique(items.labels)
+    if count is None or count >= len(classes):
+        return items
+    chosen = classes[np.linspace(0, len(classes) - 1, count).round().astype(int)]
+    return items.take(np.flatnonzero(np.isin(items.labels, chosen)))
+
+
+def small_encoder(items) -> str:
+    """The small encoder by name that takes grey pictures, colours, or vectors."""
+    if not hasattr(items, "picture"):
+        return "linear"
+    return "small" if items.picture(0).mode == "L" else "small-rgb"
+
+
+# ---- results -----------------------------------------------------------------------------------------------------
+
+
+def protocol(training, test, settings, varied: Iterable[str] = (), **more) -> dict:
+    """What was measured on, and every setting that is the same for all rows."""
+    what = "pictures" if hasattr(training, "picture") else "items"
+    said = {
+        name: f"{len(items)} {what} of {len(np.unique(items.labels))} classes"
+        for name, items in (("training", training), ("test", test))
+    }
+    same = {name: value for name, value in to_dict(settings).items() if name not in {*_VARIED, *varied}}
+    return said | more | {"settings": same}
+
+
+class Results:
+    """Scores of all datasets in one file: {dataset: {"protocol": ..., "scores": {row: {seed: {metric: value}}}}}.
+
+    A row may have a name of several parts, each a level of its own. Scores measured under another protocol are never
+    mixed with these.
+    """
+
+    def __init__(self, file: Path, dataset: str, measured_under: dict):
+        self.file = file
+        self.all = json.loads(file.read_text()) if file.exists() else {}
+        self.own = self.all.setdefault(dataset, {"protocol": measured_under, "scores": {}})
+        if self.own["protocol"] != measured_under:
+            raise SystemExit(f"{file} holds {dataset} under another protocol; delete it there to measure anew")
+
+    def has(self, seed: int, *row: str) -> bool:
+        return str(seed) in of_row(self.own, *row)
+
+    def add(self, seed: int, values: dict, *row: str) -> None:
+        place = self.own["scores"]
+        for part in row:
+            place = place.setdefault(part, {})
+        place[str(seed)] = values
+        self.write()
+
+    def write(self) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps(self.all, indent=1) + "\n")
+
+    def table(
+        self, first: tuple[str, ...], rows: Iterable, metrics: dict[str, str], *, within: str | None = None
+    ) -> str:
+        """Rows by metrics of every dataset, in percent; a row's name has a part for each title of `first`.
+
+        within: the part of all their names that is not shown. Rows and datasets without any score are left out.
+        """
+        hidden = () if within is None else (within,)
+        datasets = {name: result for name, result in self.all.items() if of_row(result, *hidden)}
+        columns = [f"{dataset} {title}" for dataset in datasets for title in metrics.values()]
+        lines = [f"| {' | '.join([*first, *columns])} |", "|---" * (len(columns) + len(first)) + "|"]
+        for row in rows:
+            parts = (row,) if isinstance(row, str) else row
+            cells = [
+                cell(of_row(result, *hidden, *parts), lambda scores, metric=metric: 100 * scores[metric])
+                for result in datasets.values()
+                for metric in metrics
+            ]
+            if any(cells):
+                lines.append(f"| {' | '.join([*parts, *cells])} |")
+        return "\n".join(lines) + "\n"
+
+
+def of_row(result: dict, *row: str) -> dict:
+    """seed -> metric -> value of a row of one dataset; empty where there is none."""
+    place = result["scores"]
+    for part in row:
+        place = place.get(part, {})
+    return place
+
+
+def cell(by_seed: dict, value: Callable[[dict], float], form: str = ".1f") -> str:
+    """Mean ± standard deviation over the seeds of value(scores)."""
+    values = [value(scores) for scores in by_seed.values()]
+    if not values:
+        return ""
+    return f"{np.mean(values):{form}}" + (f" ± {np.std(values, ddof=1):{form}}" if len(values) > 1 else "")

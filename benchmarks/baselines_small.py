@@ -21,7 +21,7 @@ from entourage.systems.baseline import train_baseline
 from entourage.systems.context_refiner import ContextRefiner
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, parser_of, protocol, small_encoder, splits
+from small_scale import Results, arguments, parser_of, protocol, run, small_encoder, splits
 
 PAGE = Path(__file__).parent.parent / "docs" / "training.md"
 LOSSES = ("ms", "margin", "proxy-anchor")
@@ -42,8 +42,6 @@ def main() -> None:
                 settings = TrainSettings(small_encoder(training), loss=loss, seed=seed, epochs=options.epochs)
                 results = Results(options.file, options.data, protocol(training, test, settings, varied=("loss",)))
                 missing = [name for name in options.methods.split(",") if not results.has(seed, loss, name)]
-                if not missing:
-                    continue
                 for method, values in measure(training, test, settings, missing, progress).items():
                     results.add(seed, values, loss, method)
                 report(results, options.page)
@@ -52,6 +50,8 @@ def main() -> None:
 
 def measure(training, test, settings: TrainSettings, methods: list[str], progress) -> dict[str, dict[str, float]]:
     """Method -> metric -> score on the test classes."""
+    if not methods:
+        return {}
     encoder, _ = train_baseline(training, settings, progress=progress)
     seen, unseen = (
         Embeddings.from_vectors(embed(encoder, images, progress=progress), images.ids, images.labels)
@@ -79,4 +79,4 @@ def report(results: Results, page: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

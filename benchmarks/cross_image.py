@@ -13,13 +13,11 @@ cross_image.md and to docs/cross_image.md, figures of seed 0 to benchmarks/resul
 encoder's output, attention maps, parts.
 """
 
-import json
 import shutil
 from pathlib import Path
 
 import cross_image_figures as pictures
 from entourage.encoder_training import CHECKPOINT
-from entourage.errors import EntourageError
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
 from entourage.progress import terminal_progress
 from entourage.settings import CrossImageSettings, from_pairs, from_toml
@@ -27,7 +25,7 @@ from entourage.systems.cross_image import encode, load_blocks, rerank, train_cro
 from entourage.systems.cross_image.probe import median_magnitude, read_gradients
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, parser_of, protocol, small_encoder, splits
+from small_scale import Results, arguments, parser_of, protocol, read_json, run, small_encoder, splits, write_json
 
 PAGE = Path(__file__).parent.parent / "docs" / "cross_image.md"
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R"}
@@ -46,13 +44,6 @@ def main() -> None:
     )
     options = arguments(parser, "cross_image", FULL, QUICK)
     training, test = splits(options)
-    try:
-        measure_all(options, training, test)
-    except EntourageError as error:
-        raise SystemExit(str(error)) from error
-
-
-def measure_all(options, training, test) -> None:
     place = options.file.with_suffix("")  # the folder of the figures
     measured_under = protocol(training, test, settings_of(options, training, 0, 0.0), varied=("conditional_weight",))
     results = Results(options.file, options.data, measured_under)
@@ -64,12 +55,13 @@ def measure_all(options, training, test) -> None:
                     continue
                 settings = settings_of(options, training, seed, weight)
                 figures = place / options.data if seed == 0 and weight else None
-                run = place / f"{options.data}_{name}_{seed}.run"
-                scores, counted = measure(training, test, settings, run, figures, progress)
-                for row, values in scores.items():
-                    results.add(seed, values, RERANKED if row == "re-ranked" else name)
+                folder = place / f"{options.data}_{name}_{seed}.run"
+                scores, counted = measure(training, test, settings, folder, figures, progress)
                 gradients.add(results, seed, name, counted)
-                shutil.rmtree(run)
+                if "re-ranked" in scores:
+                    results.add(seed, scores["re-ranked"], RERANKED)
+                results.add(seed, scores["unconditional"], name)  # the last, as it says that this training is done
+                shutil.rmtree(folder)
                 report(results, options.page)
     if gradients.own.keys() == SYSTEMS.keys():
         pictures.gradient_figure(gradients.own, place / f"{options.data}_gradients.png", options.data)
@@ -150,8 +142,11 @@ class Gradients:
 
     def __init__(self, file: Path, dataset: str):
         self.file = file.with_name(f"{file.stem}_gradients.json")
-        self.all = json.loads(self.file.read_text()) if self.file.exists() else {}
-        self.own = self.all.setdefault(dataset, {})
+        self.dataset = dataset
+
+    @property
+    def own(self) -> dict:
+        return read_json(self.file).get(self.dataset, {})
 
     def add(self, results: Results, seed: int, system: str, counted: list) -> None:
         medians = [
@@ -159,12 +154,10 @@ class Gradients:
             for entry in counted
         ]
         title = "median log10 gradient by epoch, with and without the blocks"
-        results.own.setdefault(title, {}).setdefault(system, {})[str(seed)] = medians
-        results.write()
+        results.add(seed, medians, system, section=title)
         if seed == 0:
-            self.own[system] = counted
-            self.file.write_text(json.dumps(self.all) + "\n")
+            write_json(self.file, read_json(self.file) | {self.dataset: self.own | {system: counted}})
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -31,7 +31,7 @@ from entourage.systems.divide_and_conquer import train_divided
 from entourage.systems.divide_and_conquer.analysis import SliceScores, score_slices
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, cell, of_row, parser_of, protocol, small_encoder, splits
+from small_scale import Results, arguments, cell, of_row, parser_of, protocol, run, small_encoder, splits
 
 PAGE = Path(__file__).parent.parent / "docs" / "divide_and_conquer.md"
 MODELS = ("baseline", "divided")
@@ -153,4 +153,4 @@ def mean_of(by_seed: dict, value) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -37,7 +37,7 @@ from entourage.systems.intra_batch.student import train_student
 from entourage.systems.intra_batch.test_time import refine_by_messages
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, parser_of, protocol, small_encoder, splits
+from small_scale import Results, arguments, parser_of, protocol, run, small_encoder, splits
 
 PAGE = Path(__file__).parent.parent / "docs" / "intra_batch.md"
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R", "nmi": "NMI"}
@@ -78,6 +78,7 @@ def main() -> None:
         bench = Bench(options, *images, Path(teachers), progress)
         for part in options.parts.split(","):
             PARTS[part](bench)
+            report(bench.results, options.page)
     print(bench.results.file.with_suffix(".md").read_text())
 
 
@@ -216,4 +217,4 @@ def report(results: Results, page: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

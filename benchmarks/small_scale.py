@@ -15,8 +15,21 @@ import numpy as np
 from entourage import data
 from entourage.errors import EntourageError
 from entourage.settings import to_dict
+from entourage.store import whole_file
 
-__all__ = ["Results", "arguments", "cell", "of_row", "parser_of", "protocol", "small_encoder", "splits"]
+__all__ = [
+    "Results",
+    "arguments",
+    "cell",
+    "of_row",
+    "parser_of",
+    "protocol",
+    "read_json",
+    "run",
+    "small_encoder",
+    "splits",
+    "write_json",
+]
 
 RESULTS = Path(__file__).parent / "results"
 _VARIED = ("seed", "workers")
@@ -44,10 +57,19 @@ def arguments(parser: argparse.ArgumentParser, name: str, full: dict, quick: dic
     """The options given, the others as `quick` or `full` has; `file` is where results go, `page` what they fill."""
     options = parser.parse_args()
     for option, value in ({"seeds": 1} | quick if options.quick else {"seeds": 3, "max_classes": None} | full).items():
-        setattr(options, option, getattr(options, option, None) or value)
+        if getattr(options, option, None) is None:
+            setattr(options, option, value)
     options.file = options.out / f"{name}{'_quick' if options.quick else ''}.json"
     options.page = None if options.quick else getattr(options, "page", None)
     return options
+
+
+def run(main: Callable[[], None]) -> None:
+    """A command whose errors of use are a sentence."""
+    try:
+        main()
+    except EntourageError as error:
+        raise SystemExit(str(error)) from error
 
 
 # ---- data --------------------------------------------------------------------------------------------------------
@@ -55,10 +77,7 @@ def arguments(parser: argparse.ArgumentParser, name: str, full: dict, quick: dic
 
 def splits(options: argparse.Namespace) -> tuple:
     """The training and the test set, of options.max_classes classes each, evenly over the sorted ones."""
-    try:
-        return tuple(_some_classes(_load(options, split), options.max_classes) for split in ("train", "test"))
-    except EntourageError as error:
-        raise SystemExit(str(error)) from error
+    return tuple(_some_classes(_load(options, split), options.max_classes) for split in ("train", "test"))
 
 
 def _load(options: argparse.Namespace, split: str):
@@ -109,25 +128,26 @@ class Results:
     """
 
     def __init__(self, file: Path, dataset: str, measured_under: dict):
-        self.file = file
-        self.all = json.loads(file.read_text()) if file.exists() else {}
-        self.own = self.all.setdefault(dataset, {"protocol": measured_under, "scores": {}})
+        self.file, self.dataset, self.measured_under = file, dataset, measured_under
+        self.all = read_json(file)
         if self.own["protocol"] != measured_under:
             raise SystemExit(f"{file} holds {dataset} under another protocol; delete it there to measure anew")
+
+    @property
+    def own(self) -> dict:
+        """Of this dataset."""
+        return self.all.setdefault(self.dataset, {"protocol": self.measured_under, "scores": {}})
 
     def has(self, seed: int, *row: str) -> bool:
         return str(seed) in of_row(self.own, *row)
 
-    def add(self, seed: int, values: dict, *row: str) -> None:
-        place = self.own["scores"]
+    def add(self, seed: int, values: dict, *row: str, section: str = "scores") -> None:
+        self.all = read_json(self.file)  # another run may have added to it meanwhile
+        place = self.own.setdefault(section, {})
         for part in row:
             place = place.setdefault(part, {})
         place[str(seed)] = values
-        self.write()
-
-    def write(self) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(json.dumps(self.all, indent=1) + "\n")
+        write_json(self.file, self.all)
 
     def table(
         self, first: tuple[str, ...], rows: Iterable, metrics: dict[str, str], *, within: str | None = None
@@ -150,6 +170,16 @@ class Results:
             if any(cells):
                 lines.append(f"| {' | '.join([*parts, *cells])} |")
         return "\n".join(lines) + "\n"
+
+
+def read_json(file: Path) -> dict:
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def write_json(file: Path, content: dict) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(file) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def of_row(result: dict, *row: str) -> dict:

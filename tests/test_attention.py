@@ -178,6 +178,19 @@ def test_the_form_of_other_devices_agrees(data, dtype, finished, monkeypatch):
     torch.testing.assert_close(wanted_weights, weights)
 
 
+def test_tables_out_of_the_ordinary_give_the_same(data):
+    """Not contiguous, of the other precision, or with a gradient."""
+    queries, gallery, rows = data
+    first = network_with_biases().blocks[0]
+    wanted, weights = first.refined(queries, first.offer(gallery), rows)
+    strided = queries.repeat_interleave(2, dim=1)[:, ::2], gallery.T.contiguous().T, rows.T.contiguous().T
+    learned = queries.clone().requires_grad_(), gallery.clone().requires_grad_(), rows
+    for e, context, neighbors in (strided, learned):
+        found, shares = first.refined(e, first.offer(context), neighbors)
+        torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(shares, weights)
+
+
 def test_the_number_of_threads_changes_nothing():
     generator = torch.Generator().manual_seed(0)
     e, rows = torch.randn(3000, 16, generator=generator), torch.randint(3000, (3000, 4), generator=generator)

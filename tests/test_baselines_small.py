@@ -31,7 +31,7 @@ def run(bench, monkeypatch, tmp_path, capsys):
     def command(line: str) -> tuple[dict, str]:
         places = ["--out", str(tmp_path / "results"), "--page", str(page)]
         monkeypatch.setattr(sys, "argv", ["baselines_small.py", *line.split(), *places])
-        bench.main()
+        bench.run(bench.main)
         (file,) = (tmp_path / "results").glob("*.json")
         return json.loads(file.read_text()), capsys.readouterr().out
 

@@ -30,7 +30,7 @@ def run(bench, monkeypatch, tmp_path, capsys):
     def command(line: str) -> tuple[dict, str]:
         places = ["--out", str(tmp_path / "results"), "--page", str(tmp_path / "page.md")]
         monkeypatch.setattr(sys, "argv", ["divide.py", *line.split(), *places])
-        bench.main()
+        bench.run(bench.main)
         (file,) = (tmp_path / "results").glob("*.json")
         return json.loads(file.read_text()), capsys.readouterr().out
 
@@ -74,7 +74,7 @@ def test_pictures_have_both_figures(run, tmp_path):
     assert one["first"]["1"][-1] == pytest.approx(one["recall@1"]) and 0 < one["correlation"] < 1
     figures = sorted(path.name for path in (tmp_path / "results").glob("*.png"))
     assert figures == ["divide_quick_glyphs_first.png", "divide_quick_glyphs_only.png"]
-    assert results["glyphs"]["protocol"]["test"] == "160 items of 8 classes"
+    assert results["glyphs"]["protocol"]["test"] == "160 pictures of 8 classes"
     assert (tmp_path / "page.md").read_text() == PLACE  # --quick leaves it alone
 
 

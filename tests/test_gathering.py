@@ -136,3 +136,13 @@ def test_silu_of_half_steps_of_large_numbers_and_of_none():
     wanted = torch.nn.functional.silu(torch.from_numpy(x[0]).double()).numpy()
     np.testing.assert_allclose(found[:-1], wanted[:-1], rtol=2e-6, atol=1e-6)
     assert np.isnan(found[-1])
+
+
+@pytest.mark.parametrize("rows", [[[0, 3]], [[-1, 0]]])
+def test_rows_the_table_does_not_have_are_refused(rows):
+    """A kernel would read whatever lies there."""
+    x, table, rows = np.ones((1, 2), np.float32), np.ones((3, 4), np.float32), np.array(rows)
+    with pytest.raises(IndexError, match="wanted those of a table of 3"):
+        attend(x, table, rows, 1.0)
+    with pytest.raises(IndexError, match="wanted those of a table of 3"):
+        gather_step(x, table[:, :2], rows, np.ones((1, 2), np.float32))

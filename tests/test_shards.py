@@ -8,7 +8,7 @@ import torch
 
 from entourage.data.files import ImageFiles
 from entourage.embedding import embed
-from entourage.encoders import SmallResNet
+from entourage.encoders import CallableEncoder, SmallResNet
 from entourage.errors import CorruptImage, FileError, InputError
 from entourage.preprocessing import Preprocessing
 from entourage.shards import embed_to_file, parts_of
@@ -137,3 +137,17 @@ def test_nothing_but_corrupt_pictures_is_an_error_and_leaves_nothing(on_disk, tm
     with pytest.raises(InputError, match="none of the 10 pictures can be decoded"):
         embed_to_file([encoder(0)], on_disk, tmp_path / "v.npz", shard_size=3)
     assert os.listdir(tmp_path) == ["pictures"]
+
+
+def test_bad_vectors_in_a_later_shard_leave_the_finished_ones(images, tmp_path):
+    calls = []
+
+    def encode(pictures):
+        calls.append(len(pictures))
+        return np.full((len(pictures), 2), np.nan if len(calls) == 3 else 1.0)
+
+    with pytest.raises(InputError):
+        embed_to_file([CallableEncoder(encode)], images, tmp_path / "v.npz", shard_size=3)
+    assert len(list(parts_of(tmp_path / "v.npz").glob("*.npz"))) == 2
+    written = embed_to_file([CallableEncoder(encode)], images, tmp_path / "v.npz", shard_size=3, resume=True)
+    assert written.count == COUNT and calls == [3, 3, 3, 3, 1]

@@ -1,11 +1,13 @@
 """Work is shared out once and whole, among no more threads than torch uses."""
 
 import threading
+from contextlib import nullcontext
 
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
-from entourage.threads import blocks, in_threads, share_out
+from entourage.threads import _libraries, blocks, in_threads, share_out
 
 
 @pytest.fixture
@@ -84,3 +86,36 @@ def test_blocks_cover_everything_once(n, most, sizes):
     found = list(blocks(n, most))
     assert [block.stop - block.start for block in found] == sizes
     assert [i for block in found for i in range(n)[block]] == list(range(n))
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_a_thread_that_works_for_another_starts_none():
+    def threads_of(task):
+        return threading.current_thread(), set(in_threads(lambda _: threading.current_thread(), range(10)))
+
+    for thread, used in in_threads(threads_of, range(5)):
+        assert used == {thread}
+
+
+@pytest.mark.usefixtures("three_threads")
+@pytest.mark.parametrize("fails", [False, True])
+def test_afterwards_the_threads_of_numpy_are_as_before_and_anybodys_to_set(fails):
+    def work(task):
+        if fails and task == 7:
+            raise ValueError("no")
+
+    before = [library.get_num_threads() for library in _libraries()]
+    with pytest.raises(ValueError, match="no") if fails else nullcontext():
+        list(in_threads(work, range(20)))
+    assert [library.get_num_threads() for library in _libraries()] == before
+
+    seen = []
+
+    def elsewhere():
+        with threadpool_limits(1):
+            seen.extend(library.get_num_threads() for library in _libraries())
+
+    other = threading.Thread(target=elsewhere)
+    other.start()
+    other.join()
+    assert set(seen) <= {1}

@@ -79,9 +79,11 @@ def _threads(count: int):
     """Torch, and every library of numpy, scipy and scikit-learn, on so many threads; those of faiss are set apart."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
-    with threadpool_limits(count):
-        yield
-    torch.set_num_threads(before)
+    try:
+        with threadpool_limits(count):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _threads_text(count: int) -> str:

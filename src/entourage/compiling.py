@@ -36,7 +36,7 @@ class _Notice(event.Listener):
 
     def _say(self, event, done: int) -> None:
         function = event.data["dispatcher"].py_func
-        if function.__module__.startswith("entourage."):
+        if (function.__module__ or "").startswith("entourage."):
             shown("compiling, once", done, 1)
             if not done:
                 _log.info("compiling %s.%s, once", function.__module__, function.__name__)

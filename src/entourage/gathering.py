@@ -27,7 +27,7 @@ def attend(asked: np.ndarray, offered: np.ndarray, rows: np.ndarray, scale: floa
     """
     asked, offered = _alike(asked, offered)
     mixed, weights = _place(out, asked), np.empty(rows.shape, asked.dtype)
-    rows, scale = _as_compiled(rows, np.int64), asked.dtype.type(scale)
+    rows, scale = _rows_within(rows, offered), asked.dtype.type(scale)
     share_out(lambda *part: _attend(asked, offered, rows, scale, weights, mixed, *part), len(rows))
     return mixed, weights
 
@@ -35,7 +35,7 @@ def attend(asked: np.ndarray, offered: np.ndarray, rows: np.ndarray, scale: floa
 def gather_step(z: np.ndarray, context: np.ndarray, rows: np.ndarray, weights: np.ndarray, *, out=None) -> np.ndarray:
     """normalise(z_i + sum_j w_ij c_j), (N, d), for z (N, d), context c (M, d), rows of it and weights (N, k)."""
     z, context, weights = _alike(z, context, weights)
-    rows, result = _as_compiled(rows, np.int64), _place(out, z)
+    rows, result = _rows_within(rows, context), _place(out, z)
     share_out(lambda *part: _gather_step(z, context, rows, weights, result, *part), len(rows))
     return result
 
@@ -76,6 +76,13 @@ def _as_compiled(array: np.ndarray, dtype) -> np.ndarray:
     view = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
+
+
+def _rows_within(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """The rows, if the table has them all: kernels do not look."""
+    if rows.size and not (rows.min() >= 0 and rows.max() < len(table)):
+        raise IndexError(f"rows from {rows.min()} to {rows.max()}; wanted those of a table of {len(table)}")
+    return _as_compiled(rows, np.int64)
 
 
 def _place(out: np.ndarray | None, like: np.ndarray) -> np.ndarray:

@@ -17,9 +17,10 @@ import platform
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -223,6 +224,9 @@ def _config(system: str, described: dict, settings) -> dict:
     import torch
 
     versions = {"entourage": __version__, "python": platform.python_version(), "torch": torch.__version__}
+    for library in ("numpy", "transformers", "pytorch-metric-learning"):
+        with suppress(PackageNotFoundError):
+            versions[library] = version(library)
     seed = getattr(settings, "seed", 0)
     config = {"entourage": __version__, "system": system, "data": described, "settings": to_dict(settings)}
     return config | {"seed": seed, "versions": versions}

@@ -71,9 +71,8 @@ def embed_to_file(
             _forget_incomplete(parts)
         _write_missing(parts, encoders, images, options, progress)
         return _join(parts, out, images)
-    except BaseException as error:
-        hopeless = isinstance(error, InputError) and not resume
-        if hopeless or not _finished(parts):  # nothing to go on with
+    except BaseException:
+        if not _finished(parts):  # nothing to go on with
             shutil.rmtree(parts, ignore_errors=True)
         raise
 
@@ -168,6 +167,7 @@ def _join(parts: Path, out: Path, images) -> EmbeddedFile:
         dim = max(dim, shard["vectors"].shape[1])
     rows = np.concatenate(rows)
     if not len(rows):
+        shutil.rmtree(parts, ignore_errors=True)
         raise InputError(f"none of the {len(images)} pictures can be decoded ({corrupt[0]} is the first); check them")
     blocks = (shard["vectors"] for shard in _shards(parts) if len(shard["rows"]))
     columns = {name: getattr(images, name, None) for name in ("labels", "cameras", "sequences")}

@@ -50,7 +50,7 @@ def in_threads(work, tasks) -> Iterator:
     import torch
 
     n_threads = torch.get_num_threads()
-    if n_threads == 1:
+    if n_threads == 1 or getattr(_worker, "busy", False):
         for task in tasks:
             with one_thread_each:
                 result = work(task)
@@ -97,6 +97,7 @@ class _OneThreadEach:
             self._inside -= 1
             if not self._inside:
                 self._set(self._before)
+                self._release()
 
     @classmethod
     def limit(cls) -> None:
@@ -104,11 +105,17 @@ class _OneThreadEach:
 
     @staticmethod
     def _set(counts) -> None:
+        _OneThreadEach._release()
         for library, count in zip(_libraries(), counts, strict=True):
-            if hasattr(library, "clear_controlling_thread"):  # or it would obey only the thread that first set it
-                library.clear_controlling_thread(force=True)
             if count is not None:
                 library.set_num_threads(count)
+
+    @staticmethod
+    def _release() -> None:
+        """Some libraries obey only the thread that first set a number, until it lets go."""
+        for library in _libraries():
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
 
 
 one_thread_each = _OneThreadEach()

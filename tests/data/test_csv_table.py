@@ -54,6 +54,11 @@ def test_labels_may_be_text_and_columns_in_any_order_with_others_between(table):
     assert csv_table.load("test", path).labels.tolist() == ["7"]
 
 
+def test_numbers_with_zeros_in_front_are_names(table):
+    path = table("label,path,split\n007,pics/0.png,train\n7,pics/1.png,train\n")
+    assert csv_table.load("train", path).labels.tolist() == ["007", "7"]
+
+
 def test_a_quoted_path_and_a_mark_at_the_beginning_are_read(table, tmp_path):
     write_pictures(tmp_path, ["a, b.png"])
     path = table('\ufefflabel,path,split\n0,"a, b.png",train\n\n\n')

@@ -1,13 +1,14 @@
 """The block over whole sets on the processor: each thread takes some items through the whole of it.
 
 A thread multiplies alone, so none waits for another between a product and what follows it. Numpy multiplies, not torch,
-whose library took a sixth longer on the processor this was measured on. Which items go together does not depend on the
-number of threads, and so neither does the result.
+whose library took a tenth longer on the processor this was measured on. Which items go together depends on how many
+there are, not on the number of threads, and so neither does the result.
 
 N items, M context items, k neighbours, d dimensions.
 """
 
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 from torch import Tensor, nn
@@ -17,12 +18,12 @@ from entourage.threads import blocks, in_threads
 
 __all__ = ["offer", "refined"]
 
-ITEMS_AT_ONCE = 1024
+ITEMS_AT_ONCE, FEWEST_AT_ONCE = 1024, 128  # a small set is cut into eight parts, so that several threads share it
 
 
 def offer(block, context: Tensor, finished: bool, table: Tensor) -> None:
     """Fill the table (M, 2d) with what the items of a context (M, d) offer; see CrossAttention.offer."""
-    context, table = context.numpy(), table.numpy()
+    context, table = _arrays(context, table)
     d = context.shape[1]
     key, value = block.key, block.value
     weight = np.concatenate([_weight(key.inner), _weight(value.inner)])  # (2d, d): both in one product
@@ -40,13 +41,13 @@ def offer(block, context: Tensor, finished: bool, table: Tensor) -> None:
             if value.outer.bias is not None:
                 part[:, d:] += _bias(value.outer)
 
-    for _ in in_threads(prepare, blocks(len(context), ITEMS_AT_ONCE)):
+    for _ in in_threads(prepare, _parts(len(context))):
         pass
 
 
 def refined(block, e: Tensor, offered, rows: Tensor, result: Tensor, weights: Tensor) -> None:
     """Fill result (N, d) and weights (N, k); see CrossAttention.refined."""
-    e, table, rows, result, weights = (each.numpy() for each in (e, offered.table, rows, result, weights))
+    e, table, rows, result, weights = _arrays(e, offered.table, rows, result, weights)
     query, key, value = block.query, block.key.outer, block.value.outer
     scratch = _Scratch()
 
@@ -62,8 +63,16 @@ def refined(block, e: Tensor, offered, rows: Tensor, result: Tensor, weights: Te
             update = np.matmul(update, _weight(value).T, out=other)
         gathering.unit_sum(1, x, 1, update, bias=None if offered.finished else _bias(value), out=result[part])
 
-    for _ in in_threads(refine, blocks(len(e), ITEMS_AT_ONCE)):
+    for _ in in_threads(refine, _parts(len(e))):
         pass
+
+
+def _parts(n: int) -> Iterator[slice]:
+    return blocks(n, max(FEWEST_AT_ONCE, min(ITEMS_AT_ONCE, -(-n // 8))))
+
+
+def _arrays(*tensors: Tensor) -> list[np.ndarray]:
+    return [tensor.detach().numpy() for tensor in tensors]
 
 
 def _weight(layer: nn.Linear) -> np.ndarray:

@@ -116,14 +116,15 @@ def _flags(path: Path, cells: list[str], name: str, tested: np.ndarray) -> np.nd
 
 
 def _labels(path: Path, table: dict) -> np.ndarray:
-    """Integers if all of them are, text if not, (N,)."""
+    """Integers if all of them are, written as such ("007" is not "7"); text if not, (N,)."""
     labels = table["label"]
     if "" in labels:
         raise _bad_cell(path, labels.index(""), "label", "empty", "a class for every image")
     try:
-        return np.array([int(label) for label in labels], np.int64)
+        numbers = np.array([int(label) for label in labels], np.int64)
     except (ValueError, OverflowError):
         return np.array(labels, dtype=str)
+    return numbers if [str(number) for number in numbers.tolist()] == labels else np.array(labels, dtype=str)
 
 
 def _boxes(path: Path, table: dict, rows: np.ndarray) -> np.ndarray | None:

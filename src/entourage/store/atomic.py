@@ -6,6 +6,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from entourage.errors import FileError
@@ -100,7 +101,9 @@ def _token() -> str:
     return secrets.token_hex(6)
 
 
+@cache
 def _umask() -> int:
+    """Asked once: it can only be read by setting it, for all threads."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -139,7 +139,7 @@ def _check_finite(number: float, name: str, pace: Pace) -> None:
     if not math.isfinite(number):
         raise InputError(
             f"the {name} became {number} in {pace.where}; lower the learning rate, clip the gradients or choose "
-            "another loss form (the checkpoint, if there is one, holds the epoch before)"
+            "another loss form"
         )
 
 

@@ -46,7 +46,7 @@ def run(n: int, quick: bool) -> Iterator[Result]:
     found = search(items, k=k)
     searching = time.perf_counter() - start
     paper = seeded(0, lambda: PaperNetwork(DIM, BLOCKS)).eval()
-    yield from paper_and_relational(items, found, network, paper, searching, repeats=3 if quick else 2)
+    yield from paper_and_relational(items, found, network, paper, searching, repeats=3)
     yield from served(items, paper)
 
 

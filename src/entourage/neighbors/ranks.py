@@ -8,7 +8,8 @@ N queries, M gallery items, n queries at a time, R matches of a query.
 """
 
 import functools
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 
 import numba
 import numpy as np
@@ -19,12 +20,12 @@ from entourage.devices import device_named
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.neighbors.exact import groups_of_equal_vectors
 from entourage.neighbors.kernels import precise_product, rounding_margin
-from entourage.threads import share_out
+from entourage.threads import blocks, in_threads, share_out
 from entourage.values import Embeddings
 
 __all__ = ["match_ranks"]
 
-_TILE_VALUES = 2**25  # similarities held at once: 128 MiB
+_TILE_VALUES = 2**23  # similarities that a thread holds: 32 MiB
 
 
 def match_ranks(
@@ -53,13 +54,11 @@ def match_ranks(
     first = _first_equal(vectors)
     copies = np.flatnonzero(first != np.arange(len(first)))
 
-    device = device_named("auto")
-    rows, columns = (torch.from_dlpack(table).to(device) for table in (queries.vectors, vectors))
     margin = rounding_margin(queries.dim)
-    size = int(np.clip(_TILE_VALUES // len(gallery), 1, 1024))
-    for start in range(0, len(queries), size):
-        block = slice(start, min(start + size, len(queries)))
-        similarities = (rows[block] @ columns.T).numpy(force=True)
+    similarities_of = _products(queries.vectors, vectors)
+
+    def ranked(block: slice) -> tuple[slice, np.ndarray, np.ndarray]:
+        similarities = similarities_of(block)
         similarities[:, copies] = similarities[:, first[copies]]  # so that equal vectors need no second look
         query, matches = _matches(query_codes[block], own_rows[block], members, starts)
         wanted = ~(query_groups[block][query] == gallery_groups[matches]).any(axis=1)
@@ -69,7 +68,27 @@ def match_ranks(
         of_block = similarities, own_rows[block], matches, bounds, ranks, queries.vectors[block], vectors, margin
         groups = query_groups[block], gallery_groups
         share_out(functools.partial(_count_nearer, *of_block, *groups), len(similarities))
-        yield block, query, ranks
+        return block, query, ranks
+
+    size = int(np.clip(_TILE_VALUES // len(gallery), 1, 512))
+    yield from in_threads(ranked, blocks(len(queries), size))
+
+
+def _products(rows: np.ndarray, columns: np.ndarray) -> Callable[[slice], np.ndarray]:
+    """The similarities (n, M) of some rows to all columns; on the processor in memory that each thread uses again."""
+    device = device_named("auto")
+    if device.type != "cpu":
+        rows, columns = (torch.from_dlpack(table).to(device) for table in (rows, columns))
+        return lambda block: (rows[block] @ columns.T).numpy(force=True)
+    kept = threading.local()
+
+    def product(block: slice) -> np.ndarray:
+        n = block.stop - block.start
+        if len(kept.__dict__.get("room", ())) < n:
+            kept.room = np.empty((n, len(columns)), np.float32)
+        return np.matmul(rows[block], columns.T, out=kept.room[:n])
+
+    return product
 
 
 def _positions_of(own_rows: np.ndarray, by_id: np.ndarray) -> np.ndarray:

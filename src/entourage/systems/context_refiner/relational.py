@@ -143,9 +143,9 @@ def build_graph(gallery: Embeddings, n_neighbors: int, progress=None) -> Graph:
     return Graph(items, stands_for, found, relations, copy_similarity(gallery))
 
 
-def blended(x: np.ndarray, z: np.ndarray, blend: float) -> np.ndarray:
-    """normalise(b x + (1 - b) z), each (N, d)."""
-    return x if blend == 1 else unit_sum(blend, x, 1 - blend, z)
+def blended(x: np.ndarray, z: np.ndarray, blend: float, *, out: np.ndarray | None = None) -> np.ndarray:
+    """normalise(b x + (1 - b) z), each (N, d); out may be z."""
+    return x if blend == 1 else unit_sum(blend, x, 1 - blend, z, out=out)
 
 
 def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> float:
@@ -367,7 +367,7 @@ class _Look:
         outside, members = z
         result = members[self.place]
         result[self.place < 0] = outside
-        return blended(x.vectors, result, float(self.company.network.blend))
+        return blended(x.vectors, result, float(self.company.network.blend), out=result)
 
 
 @dataclass(frozen=True)

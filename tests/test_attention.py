@@ -155,6 +155,7 @@ def test_parts_of_a_large_set_are_put_together_in_order(data, monkeypatch):
     network = network_with_biases()
     whole = list(network.steps(queries, gallery, rows, T))
     monkeypatch.setattr(cpu, "ITEMS_AT_ONCE", 3)
+    monkeypatch.setattr(cpu, "FEWEST_AT_ONCE", 3)
     for (e, weights), (wanted_e, wanted_weights) in zip(network.steps(queries, gallery, rows, T), whole, strict=True):
         torch.testing.assert_close(e, wanted_e)
         torch.testing.assert_close(weights, wanted_weights)

@@ -14,6 +14,7 @@ from entourage import distributed
 
 from . import two_processes
 
+GRADIENTS = ("with_blocks", "without_blocks")
 every_loss = pytest.mark.parametrize("loss", two_processes.LOSSES)
 
 
@@ -107,6 +108,23 @@ def test_the_cross_image_system_is_the_same_in_both_processes(runs):
         "gradients.jsonl",
         "log.jsonl",
     ]
+    for name in ("one", "two"):  # every value of the whole batch of 6, 16 channels and 2 x 2 places
+        for entry in lines(runs[name] / "cross_image" / "gradients.jsonl"):
+            assert [sum(entry[key]) for key in GRADIENTS] == [384 - zeros for zeros in entry["zeros"]]
+            assert all(sum(entry[key]) > 0 for key in GRADIENTS)
+
+
+def test_two_processes_count_the_gradients_of_one(runs):
+    """Not those of a share, nor world_size times as large: a factor of 2 is three bins."""
+    alone, together = (lines(runs[name] / "transformer" / "gradients.jsonl") for name in ("one", "two"))
+    assert [entry["epoch"] for entry in alone] == [entry["epoch"] for entry in together] == [1, 2]
+    for one, two in zip(alone, together, strict=True):
+        for place, key in enumerate(GRADIENTS):
+            values = 2 * 9 * 8 * 36  # batches, pictures, channels, places
+            assert sum(one[key]) + one["zeros"][place] == sum(two[key]) + two["zeros"][place] == values
+            assert sum(one[key]) > 0.9 * values
+            moved = sum(abs(a - b) for a, b in zip(one[key], two[key], strict=True))
+            assert moved <= 0.02 * values  # by rounding, over a border of the bins
 
 
 def test_alone_nothing_is_started_and_nothing_changes():

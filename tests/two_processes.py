@@ -14,7 +14,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from entourage import distributed
+from entourage.encoders import HuggingFaceEncoder, save_encoder
 from entourage.losses import build_loss
+from entourage.preprocessing import Preprocessing
 from entourage.sampling import class_balanced_batches, share_of_rank
 from entourage.settings import CrossImageSettings, DivideSettings, TrainSettings
 from entourage.systems.baseline import train_baseline
@@ -48,6 +50,7 @@ def main(folder: Path) -> None:
     encoder, history = cross_image(folder)
     tensors |= {f"cross_image.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
     found["cross_image_curve"] = history.curve
+    transformer(folder)
     save_file(tensors, folder / f"rank{distributed.rank()}.safetensors")
     (folder / f"rank{distributed.rank()}.json").write_text(json.dumps(found))
     distributed.stop()
@@ -117,6 +120,19 @@ def cross_image(folder: Path):
     options = {"dim": 4, "blocks": 2, "encoder_options": {"width": 4, "last_stride": 1}}
     settings = CrossImageSettings(batch_classes=3, batch_per_class=2, epochs=2, **options)
     return train_cross_image(Images(pixels, np.arange(48) // 6), settings, run_folder=folder / "cross_image")
+
+
+def transformer(folder: Path) -> None:
+    """The same of an encoder without batch norm, which learns on two processes what it learns on one."""
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = {"model_type": "vit", "image_size": 24, "patch_size": 4, **sizes}
+    options = {"dim": 4, "pooling": "average", "preprocessing": Preprocessing().at_size(24)}
+    place = folder / f"vit_of_rank{distributed.rank()}"
+    save_encoder(place, seeded(0, lambda: HuggingFaceEncoder.from_config(config, **options)))
+    pixels = np.random.default_rng(0).integers(0, 255, (48, 24, 24), dtype=np.uint8)
+    sizes = {"batch_classes": 3, "batch_per_class": 3, "epochs": 2, "blocks": 2, "probe_batches": 2}
+    settings = CrossImageSettings(encoder=str(place), **sizes)
+    train_cross_image(Images(pixels, np.arange(48) // 6), settings, run_folder=folder / "transformer")
 
 
 if __name__ == "__main__":

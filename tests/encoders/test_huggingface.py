@@ -49,6 +49,25 @@ def test_the_map_and_the_vectors_come_from_one_pass(kind, monkeypatch):
     assert len(passes) == 1
 
 
+POOLINGS = [(kind, pooling) for kind in CONFIGS for pooling in ("average", "max", "gem", "own")]
+POOLINGS += [(kind, "cls") for kind in ("vit", "dinov2", "dinov2_with_registers", "clip_vision_model")]
+
+
+@pytest.mark.parametrize(("kind", "pooling"), POOLINGS)
+def test_vectors_and_map_are_made_of_one_source_and_of_nothing_else(kind, pooling):
+    """Whoever knows the gradient at the source knows that of all weights before it."""
+    encoder = HuggingFaceEncoder(tiny(kind), dim=5, pooling=pooling).eval()
+    vectors, maps, source = encoder.with_source(pictures())
+    assert torch.equal(vectors, encoder(pictures())) and torch.equal(maps, encoder.feature_map(pictures()))
+    loss = vectors.square().mul(torch.arange(5)).sum() + maps.pow(3).mean()
+    weight = next(weight for weight in encoder.backbone.parameters() if weight.requires_grad)
+    at_source, wanted = torch.autograd.grad(loss, [source, weight], retain_graph=True)
+    for value in (vectors, maps):
+        assert torch.autograd.grad(value.square()[..., 0].sum(), source, retain_graph=True)[0].abs().sum() > 0
+    (found,) = torch.autograd.grad(source, weight, at_source)
+    torch.testing.assert_close(found, wanted)
+
+
 @pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize("pooling", ["average", "max", "gem"])
 def test_pooling_is_of_the_feature_map(kind, pooling):

@@ -54,3 +54,13 @@ def test_the_map_is_the_inner_encoders():
     np.testing.assert_array_equal(
         SlicedEncoder(inner, 2).feature_map(pictures).detach(), inner.feature_map(pictures).detach()
     )
+
+
+def test_vectors_and_map_in_one_pass_are_what_each_gives_alone():
+    inner = SmallResNet(dim=8, width=4).eval()
+    encoder, pictures = SlicedEncoder(inner, 2), torch.rand(2, 1, 16, 16)
+    vectors, maps = encoder.with_map(pictures)
+    torch.testing.assert_close(vectors, encoder(pictures))
+    assert torch.equal(maps, encoder.feature_map(pictures))
+    _, maps, source = encoder.with_source(pictures)
+    assert source is maps

@@ -5,6 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
+from entourage.errors import InputError
 from entourage.figures.attention_maps import draw_attention
 from entourage.figures.gradients import draw_gradients
 from entourage.figures.parts import draw_parts
@@ -101,6 +102,30 @@ def test_histograms_of_three_epochs_and_medians_of_all():
 def test_one_epoch_is_one_panel():
     figure = draw_gradients({"baseline": {1: histogram(-4)}}, EDGES, "Title")
     assert len(figure.axes) == 2
+
+
+def test_where_nothing_was_counted_there_is_no_median():
+    """An encoder without gradients has zeros alone, which have no logarithm."""
+    counts = {"frozen": {1: np.zeros(80), 2: histogram(-4)}, "baseline": {1: histogram(-3), 2: histogram(-3)}}
+    medians = draw_gradients(counts, EDGES, "Title").axes[-1].lines
+    assert np.isnan(medians[0].get_ydata()).tolist() == [True, False]
+    assert not np.isnan(medians[1].get_ydata()).any()
+    figure = draw_gradients({"frozen": {1: np.zeros(80)}}, EDGES, "Title")
+    assert figure.axes[0].get_xlim() == (-8, 0)
+    inside(figure)
+
+
+@pytest.mark.parametrize(
+    ("counts", "seen"),
+    [
+        ({"a": {}}, "a has 0 epochs"),
+        ({"a": {1: histogram(-4)}, "b": {2: histogram(-4)}}, "a has 1 epochs, b has 1 epochs"),
+        ({}, "nothing"),
+    ],
+)
+def test_no_epoch_to_draw_is_refused(counts, seen):
+    with pytest.raises(InputError, match=rf"no epoch has gradients of all .*\({seen}\); wanted one .* probe_batches"):
+        draw_gradients(counts, EDGES, "Title")
 
 
 # ---- parts -------------------------------------------------------------------------------------------------------

@@ -209,3 +209,15 @@ def test_what_is_no_folder_of_blocks_is_refused(tmp_path):
 def test_no_blocks_are_refused():
     with pytest.raises(InputError, match="n_blocks 0; wanted 1 or more"):
         CrossImageBlocks(4, 4, 0)
+
+
+def test_what_the_blocks_are_given_is_brought_to_where_they_are():
+    """An encoder on a GPU with blocks on the processor, or the other way round; here the device of shapes alone."""
+    module, (vectors, maps) = blocks().to("meta"), batch()
+    context = module.context(maps)
+    assert (context.device.type, context.shape) == ("meta", (B, H * W, D))
+    i, j = torch.tensor([0, 2, 1]), torch.tensor([1, 1, 0])
+    held = torch.zeros(B, H * W, D, dtype=vectors.dtype)
+    assert module.attention(vectors[None], held[:1]).device.type == "meta"
+    phi = module.pairs(vectors, held, i, j)
+    assert (phi.device.type, phi.shape) == ("meta", (3, D))

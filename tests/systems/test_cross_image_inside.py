@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from entourage.encoders import SmallResNet
+from entourage.encoders import SmallResNet, VectorEncoder
 from entourage.errors import CorruptImage, InputError
 from entourage.systems.cross_image import (
     CrossImageBlocks,
@@ -60,6 +60,11 @@ def test_images_are_encoded_in_order_whatever_the_batches(model, encoded):
         torch.testing.assert_close(found.context, blocks.context(maps).detach(), rtol=1e-4, atol=1e-5)
     assert (encoded.shape, len(encoded)) == ((4, 4), N)
     assert reports[-1] == ("encoding", N, N)
+
+
+def test_an_encoder_without_a_map_is_refused(model):
+    with pytest.raises(InputError, match="the encoder is a VectorEncoder, which has no feature map"):
+        encode(VectorEncoder(4, D), model[1], Embeddings.from_vectors(np.eye(4)))
 
 
 def test_a_picture_that_cannot_be_decoded_raises(model, tmp_path):
@@ -210,3 +215,27 @@ def test_queries_are_ranked_in_a_gallery_too(model, encoded):
     whole = blocks(encoded.vectors, encoded.context).detach().numpy()
     assert found.rows.shape == (4, 5)
     np.testing.assert_allclose(found.similarities[2], whole[2, 4 + found.rows[2]], rtol=1e-4, atol=1e-5)
+
+
+def test_a_query_that_stands_in_the_gallery_too_is_left_out_by_its_id(model):
+    """Rows 4 and 7 are in both sets, at other places; by the vectors alone each would find itself first."""
+    encoder, blocks = model
+    asked, offered = np.array([4, 7, 12]), np.array([9, 7, 0, 4, 15, 18])
+    queries, gallery = (encode(encoder, blocks, IMAGES.take(rows)) for rows in (asked, offered))
+    assert queries.ids.tolist() == ["4", "7", "12"]
+    found = rerank(blocks, queries, gallery, m=5)
+    assert set(offered[found.rows[0]]) == {9, 7, 0, 15, 18} and set(offered[found.rows[1]]) == {9, 0, 4, 15, 18}
+    unnamed = [EncodedImages(images.vectors, images.context, images.shape) for images in (queries, gallery)]
+    assert 3 in rerank(blocks, *unnamed, m=1).rows[0]
+    assert np.array_equal(rerank(blocks, unnamed[0], unnamed[0], m=2).rows, rerank(blocks, queries, m=2).rows)
+
+
+def test_similarities_do_not_depend_on_how_many_pairs_are_held(model, encoded, monkeypatch):
+    pairs = np.random.default_rng(0).integers(0, N, (2, 50))
+    whole = conditional_similarity(model[1], encoded, encoded, *pairs)
+    monkeypatch.setattr("entourage.systems.cross_image.reranking._PAIRS", 7)
+    reports = []
+    parts = conditional_similarity(model[1], encoded, encoded, *pairs, progress=lambda *r: reports.append(r))
+    np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-6)
+    assert len(reports) == 8 and reports[-1] == ("conditioning", 50, 50)
+    assert conditional_similarity(model[1], encoded, encoded, [], []).shape == (0,)

@@ -1,22 +1,33 @@
 """Training by conditional embeddings: what is learned, what it equals, what is kept, and the gradients on the way."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from entourage.encoder_training import CHECKPOINT
-from entourage.encoders import load_encoder
+from entourage.encoder_training import CHECKPOINT, encoder_training
+from entourage.encoders import (
+    HuggingFaceEncoder,
+    SlicedEncoder,
+    SmallResNet,
+    VectorEncoder,
+    load_encoder,
+    save_encoder,
+)
 from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.losses import build_loss
+from entourage.losses.pairwise import multi_similarity_of
+from entourage.preprocessing import Preprocessing
 from entourage.runs import SYSTEMS, train_run
 from entourage.settings import CrossImageSettings, TrainSettings
 from entourage.systems.baseline import train_baseline
 from entourage.systems.cross_image import GradientProbe, load_blocks, train_cross_image
 from entourage.systems.cross_image.probe import EDGES, median_magnitude, read_gradients
-from entourage.systems.cross_image.training import KEPT, hardest_pairs
+from entourage.systems.cross_image.training import KEPT, _objective, hardest_pairs
+from entourage.training import seeded
 from entourage.values import Embeddings
 
 from .stripes import stripes
@@ -35,6 +46,14 @@ SETTINGS = {
 
 def settings(**changed) -> CrossImageSettings:
     return CrossImageSettings(**(SETTINGS | {"blocks": 2} | changed))
+
+
+def vit(pooling: str) -> HuggingFaceEncoder:
+    """A transformer of 8 x 8 patches in miniature, with random weights."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = {"model_type": "vit", "image_size": 32, "patch_size": 4, **sizes}
+    pictures = Preprocessing().at_size(32)
+    return seeded(0, lambda: HuggingFaceEncoder.from_config(config, dim=16, pooling=pooling, preprocessing=pictures))
 
 
 def state(module) -> list[torch.Tensor]:
@@ -68,8 +87,6 @@ def test_without_conditional_similarities_it_is_the_baseline_to_the_bit():
 
 def test_the_encoder_gives_the_same_vectors_with_the_blocks_removed(tmp_path):
     """What is saved and used at test time is the encoder alone."""
-    from entourage.encoders import save_encoder
-
     encoder, _ = train_cross_image(IMAGES, settings(epochs=1), run_folder=tmp_path / "run")
     blocks = load_blocks(tmp_path / "run" / KEPT)
     save_encoder(tmp_path / "encoder", encoder)
@@ -79,13 +96,29 @@ def test_the_encoder_gives_the_same_vectors_with_the_blocks_removed(tmp_path):
     assert torch.equal(alone(pictures), vectors) and torch.equal(encoder(pictures), vectors)
 
 
-def test_the_loss_is_the_weighted_mean_of_both_losses():
-    """The first batch, before any step, where the blocks still change nothing: both losses are alike."""
-    losses = []
-    for weight in (0.0, 0.3, 1.0):
-        _, history = train_cross_image(IMAGES, settings(conditional_weight=weight, epochs=1, learning_rate=0.0))
-        losses.append(history.curve[1]["loss"])
-    assert losses == pytest.approx([losses[0]] * 3, rel=1e-5)
+def objective_of(images, chosen, probe=None):
+    """What a training begins with, blocks that change something included, and its first batch."""
+    with encoder_training(images, chosen) as training:
+        objective = _objective(training, probe)
+    for number, block in enumerate(objective.blocks.blocks):
+        seeded(number, lambda weight=block.value.outer.weight: torch.nn.init.normal_(weight, std=1.0))
+    training.encoder.train()
+    return objective, next(iter(objective.batches(1)))
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_the_loss_is_the_weighted_mean_of_both_losses(weight):
+    """Pair by pair: phi(i|j) . phi(j|i) of blocks that change something, and e_i . e_j."""
+    objective, batch = objective_of(IMAGES, settings(conditional_weight=weight))
+    vectors, maps = objective.training.encoder.with_map(batch.pictures)
+    context, codes = objective.blocks.context(maps), torch.from_numpy(IMAGES.labels[batch.rows])
+    given = [objective.blocks.given(vectors[None], place[None])[0] for place in context]  # [j][i] is i given j
+    similarity = torch.stack([torch.stack([given[j][i] @ given[i][j] for j in range(16)]) for i in range(16)])
+    unconditional = multi_similarity_of(vectors @ vectors.T, codes).item()
+    conditional = multi_similarity_of(similarity, codes).item()
+    assert abs(unconditional - conditional) > 0.01  # or a weight would mean nothing
+    wanted = (1 - weight) * unconditional + weight * conditional
+    assert objective.loss(batch).item() == pytest.approx(wanted, rel=1e-5)
 
 
 def test_all_pairs_or_the_hardest_train_differently_and_both_recompute_alike():
@@ -179,9 +212,9 @@ def test_the_probe_counts_the_gradients_that_autograd_gives():
     seen = 1.0 * maps
     unconditional = (seen[:, :, :1] ** 2).sum()  # half of the places have no gradient
     loss = 0.5 * unconditional + 1e-3 * seen.sum()
-    probe.watch(seen, unconditional, loss)
+    probe.watch(seen, unconditional)
     loss.backward()
-    probe.watch(seen, unconditional, loss)  # beyond the one batch asked for
+    probe.watch(seen, unconditional)  # beyond the one batch asked for
     (entry,) = probe.entries
     wanted = {"with_blocks": maps.grad, "without_blocks": torch.cat([2 * maps[:, :, :1], torch.zeros(3, 4, 1, 2)], 2)}
     for name, gradient in wanted.items():
@@ -192,6 +225,57 @@ def test_the_probe_counts_the_gradients_that_autograd_gives():
                 counts[next(i for i in range(len(counts)) if log <= EDGES[i + 1])] += 1
         assert entry[name] == counts, name
     assert entry["zeros"] == [0, 24] and entry["epoch"] == 1
+
+
+def test_a_gradient_that_cannot_be_is_refused_and_not_counted_as_zeros():
+    maps = torch.randn(2, 3, 2, 2, requires_grad=True)
+    probe = GradientProbe(1)
+    probe.begin(1)
+    with pytest.raises(InputError, match=r"do not depend on the output .*probe_batches = 0"):
+        probe.watch(1.0 * maps, (2.0 * maps).sum())
+
+
+def test_what_is_watched_are_not_the_copies_of_another_precision():
+    """As mixed precision makes them: the loss is of float32, whatever the encoder gives."""
+    probe = GradientProbe(1)
+    objective, batch = objective_of(IMAGES, settings(), probe)
+    objective.training.encoder.double()
+    objective.loss(replace(batch, pictures=batch.pictures.double())).backward()
+    assert sum(probe.entries[0]["with_blocks"]) > 0 and sum(probe.entries[0]["without_blocks"]) > 0
+
+
+def plain_counts(gradient) -> list[int]:
+    logs = np.log10(np.abs(gradient[gradient != 0].double().numpy())).clip(EDGES[0], EDGES[-1])
+    return np.histogram(logs, EDGES)[0].tolist()
+
+
+@pytest.mark.parametrize("pooling", ["average", "cls", "own"])
+def test_gradients_of_a_transformer_are_counted_where_embedding_and_map_part(pooling, tmp_path):
+    """Of pooled patches that is the map; a class token and a model's own pooling are beside it, among all tokens."""
+    save_encoder(tmp_path / "vit", vit(pooling))
+    probe = GradientProbe(1)
+    objective, batch = objective_of(IMAGES, settings(encoder=str(tmp_path / "vit"), encoder_options={}), probe)
+    encoder, seen = objective.training.encoder, []
+    encoder.backbone.register_forward_hook(lambda module, given, output: seen.append(output.last_hidden_state))
+    loss = objective.loss(batch)
+    (tokens,) = seen  # (16, 1 + 64, 16): the class token, then 8 x 8 patches
+    tokens.retain_grad()
+    loss.backward(retain_graph=True)
+    entry = dict(probe.entries[0])  # before the gradient below passes the probe too
+    codes = torch.from_numpy(IMAGES.labels[batch.rows])
+    pooled = {"average": tokens[:, 1:].mean(dim=1), "cls": tokens[:, 0]}
+    pooled["own"] = encoder.backbone.pooler(tokens)
+    vectors = torch.nn.functional.normalize(encoder.projection(pooled[pooling]), dim=1)
+    unconditional = multi_similarity_of(vectors @ vectors.T, codes)
+    wanted = [tokens.grad, torch.autograd.grad(unconditional, tokens)[0]]
+    if pooling == "average":
+        wanted = [gradient[:, 1:] for gradient in wanted]
+    for name, gradient, zeros in zip(("with_blocks", "without_blocks"), wanted, entry["zeros"], strict=True):
+        assert gradient.abs().sum() > 0
+        assert sum(entry[name]) + zeros == gradient.numel()
+        moved = np.abs(np.subtract(entry[name], plain_counts(gradient))).sum()
+        assert moved <= 0.01 * gradient.numel()  # by rounding over a border of its bin
+    assert sum(entry["without_blocks"]) == (16 * 64 * 16 if pooling == "average" else 16 * 16)
 
 
 def test_training_records_both_for_every_epoch():
@@ -244,6 +328,23 @@ def test_the_median_lies_in_the_middle_of_the_values():
 def test_settings_that_cannot_work_are_refused(changed, said):
     with pytest.raises(InputError, match=said):
         train_cross_image(IMAGES, settings(**changed))
+
+
+def test_an_encoder_without_a_map_is_refused_before_training(tmp_path):
+    vectors = np.random.default_rng(0).normal(size=(len(IMAGES), 6))
+    items = Embeddings.from_vectors(vectors, labels=IMAGES.labels)
+    save_encoder(tmp_path / "sliced", SlicedEncoder(VectorEncoder(6, 16), 2))
+    for encoder, kind in (("linear", "VectorEncoder"), (str(tmp_path / "sliced"), "SlicedEncoder")):
+        with pytest.raises(InputError, match=f"the encoder is a {kind}, which has no feature map .*; wanted one of pi"):
+            train_cross_image(items, settings(encoder=encoder, encoder_options={}), run_folder=tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_sliced_encoder_of_pictures_is_trained(tmp_path):
+    save_encoder(tmp_path / "sliced", SlicedEncoder(SmallResNet(dim=16, width=4, last_stride=1), 2))
+    chosen = settings(encoder=str(tmp_path / "sliced"), encoder_options={}, epochs=1)
+    encoder, _ = train_cross_image(IMAGES, chosen)
+    assert isinstance(encoder, SlicedEncoder)
 
 
 def test_a_map_of_few_places_gets_a_warning():

@@ -90,7 +90,9 @@ class HuggingFaceEncoder(nn.Module):
 
     def projected(self, pictures: Tensor) -> Tensor:
         """(b, dim), before they are scaled to length 1."""
-        return self.projection(self._pooled(self._output(pictures), pictures))
+        output = self._output(pictures)
+        maps = None if self.pool is None else self._map(output.last_hidden_state, pictures)
+        return self.projection(self._pooled(output, maps))
 
     def forward(self, pictures: Tensor) -> Tensor:
         return F.normalize(self.projected(pictures), dim=1)
@@ -101,9 +103,18 @@ class HuggingFaceEncoder(nn.Module):
 
     def with_map(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
         """The unit vectors and the feature map, in one pass."""
+        return self.with_source(pictures)[:2]
+
+    def with_source(self, pictures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The unit vectors, the feature map, and what both are made of.
+
+        That is the map where it is pooled; with cls and own, whose vectors do not come from the map, it is all that
+        the model gives (b, tokens, c) or (b, c, h, w).
+        """
         output = self._output(pictures)
-        vectors = F.normalize(self.projection(self._pooled(output, pictures)), dim=1)
-        return vectors, self._map(output.last_hidden_state, pictures)
+        maps = self._map(output.last_hidden_state, pictures)
+        vectors = F.normalize(self.projection(self._pooled(output, maps)), dim=1)
+        return vectors, maps, output.last_hidden_state if self.pool is None else maps
 
     def train(self, mode: bool = True) -> "HuggingFaceEncoder":
         super().train(mode)
@@ -133,11 +144,11 @@ class HuggingFaceEncoder(nn.Module):
         with torch.no_grad() if self.freeze_backbone else nullcontext():
             return self.backbone(pixel_values=pictures, **self._any_size)
 
-    def _pooled(self, output, pictures: Tensor) -> Tensor:
+    def _pooled(self, output, maps: Tensor | None) -> Tensor:
+        """(b, c) of what the model gives; maps (b, c, h, w), where they are pooled, are of that same output."""
         if self.pooling == "own":
             return output.pooler_output.flatten(1)
-        hidden = output.last_hidden_state
-        pooled = hidden[:, 0] if self.pooling == "cls" else self.pool(self._map(hidden, pictures))
+        pooled = output.last_hidden_state[:, 0] if self.pooling == "cls" else self.pool(maps)
         norm = _NORM_AFTER_POOLING.get(self.backbone.config.model_type)
         return getattr(self.backbone, norm)(pooled) if norm else pooled
 

@@ -44,8 +44,20 @@ class SlicedEncoder(nn.Module):
     def feature_map(self, pictures: Tensor) -> Tensor:
         return self.encoder.feature_map(pictures)
 
+    def with_map(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        """The vectors and the inner encoder's feature map, in one pass."""
+        return self.with_source(pictures)[:2]
+
+    def with_source(self, pictures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The vectors, the inner encoder's feature map, and what both are made of."""
+        vectors, maps, source = self.encoder.with_source(pictures)
+        return self._cut(vectors), maps, source  # the length of the whole is nothing to a slice's direction
+
     def projected(self, pictures: Tensor) -> Tensor:
         return self.encoder.projected(pictures)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        return unit_slices(self.projected(pictures), self.slices).flatten(1) / math.sqrt(self.slices)
+        return self._cut(self.projected(pictures))
+
+    def _cut(self, vectors: Tensor) -> Tensor:
+        return unit_slices(vectors, self.slices).flatten(1) / math.sqrt(self.slices)

@@ -79,5 +79,10 @@ class SmallResNet(nn.Module):
         maps = self.feature_map(pictures)
         return F.normalize(self.projection(self.pool(maps)), dim=1), maps
 
+    def with_source(self, pictures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The unit vectors, the feature map, and what both are made of: the map itself."""
+        vectors, maps = self.with_map(pictures)
+        return vectors, maps, maps
+
     def forward(self, pictures: Tensor) -> Tensor:
         return self.with_map(pictures)[0]

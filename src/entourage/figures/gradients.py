@@ -4,6 +4,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from entourage.errors import InputError
+
 __all__ = ["draw_gradients"]
 
 _STYLES = (("#1f6fb4", "-", "o"), ("#c4314b", "-", "s"), ("#c4314b", "--", "^"), ("#5b8c2a", ":", "D"))
@@ -13,9 +15,10 @@ _PANELS = 3
 def draw_gradients(counts: dict[str, dict[int, np.ndarray]], edges: np.ndarray, title: str) -> Figure:
     """Histograms of log10 |g| in the first, a middle and the last epoch, and their medians over all epochs.
 
-    counts[name][epoch] (n,): how many values fall between edges[i] and edges[i + 1], edges (n + 1,).
+    counts[name][epoch] (n,): how many values fall between edges[i] and edges[i + 1], edges (n + 1,). Epochs that not
+    all of them have are left out; a histogram of nothing has no median.
     """
-    epochs = sorted(set.intersection(*(set(by_epoch) for by_epoch in counts.values())))
+    epochs = _shared_epochs(counts)
     shown = sorted({epochs[int(place)] for place in np.linspace(0, len(epochs) - 1, _PANELS)})
     figure = Figure(figsize=(9.5, 2.1 * len(shown) + 1.2), layout="constrained")
     figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11)
@@ -30,11 +33,23 @@ def draw_gradients(counts: dict[str, dict[int, np.ndarray]], edges: np.ndarray, 
         axes.set_title(f"epoch {epoch}", loc="left", fontsize=10)
         axes.set_ylabel("% of values", fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel("log₁₀ |gradient| at the feature map")
+    panels[-1].set_xlabel("log₁₀ |gradient| at the encoder's output")
     medians = figure.add_subplot(grid[:, 1])
     _medians(medians, counts, edges, epochs)
     figure.legend(*medians.get_legend_handles_labels(), loc="outside lower center", ncols=len(counts), frameon=False)
     return figure
+
+
+def _shared_epochs(counts) -> list[int]:
+    every = [set(by_epoch) for by_epoch in counts.values()]
+    epochs = sorted(set.intersection(*every)) if every else []
+    if not epochs:
+        seen = ", ".join(f"{name} has {len(by_epoch)} epochs" for name, by_epoch in counts.items()) or "nothing"
+        raise InputError(
+            f"no epoch has gradients of all that is to be drawn ({seen}); wanted one at least: "
+            "train with probe_batches of 1 or more"
+        )
+    return epochs
 
 
 def _medians(axes, counts, edges, epochs) -> None:
@@ -50,13 +65,17 @@ def _medians(axes, counts, edges, epochs) -> None:
 
 
 def _median(counts, edges) -> float:
-    share = np.concatenate([[0], np.cumsum(counts)]) / max(np.sum(counts), 1)
+    if not np.sum(counts):
+        return float("nan")  # drawn as a gap
+    share = np.concatenate([[0], np.cumsum(counts)]) / np.sum(counts)
     return float(np.interp(0.5, share, edges))  # even within a bin
 
 
 def _limits(counts, shown, edges) -> tuple[float, float]:
     """Where all but a thousandth of the values lie, with a margin."""
     total = sum(np.asarray(by_epoch[epoch], float) for by_epoch in counts.values() for epoch in shown)
-    share = np.cumsum(total) / max(total.sum(), 1)
+    if not total.sum():
+        return float(edges[0]), float(edges[-1])
+    share = np.cumsum(total) / total.sum()
     first, last = np.searchsorted(share, [0.001, 0.999])
     return float(edges[first]) - 0.3, float(edges[min(last + 1, len(edges) - 1)]) + 0.3

@@ -47,13 +47,18 @@ class CrossImageBlocks(nn.Module):
     def __len__(self) -> int:
         return len(self.blocks)
 
+    @property
+    def device(self) -> torch.device:
+        """Where they are, and where what they are given is brought to."""
+        return self.places[0].weight.device
+
     def context(self, maps: Tensor) -> Tensor:
         """Feature maps (b, c, h, w) as places (b, L, d), row by row."""
-        return self.places(maps.flatten(2).mT)
+        return self.places(maps.to(self.device).flatten(2).mT)
 
     def steps(self, vectors: Tensor, context: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """phi_n (g, m, d) and attention (g, m, L), n = 1..N, of m vectors (g, m, d) for each context (g, L, d)."""
-        state = vectors
+        state, context = vectors.to(self.device), context.to(self.device)
         for block in self.blocks:
             state, weights = self.step(block, state, *block.finished(context))
             yield state, weights

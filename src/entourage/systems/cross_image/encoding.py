@@ -7,22 +7,33 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from entourage.errors import InputError
 from entourage.picture_batches import PictureBatches
 from entourage.systems.cross_image.blocks import CrossImageBlocks
+from entourage.values import Embeddings
 
-__all__ = ["EncodedImages", "encode", "encoded_batches"]
+__all__ = ["EncodedImages", "check_has_map", "encode", "encoded_batches"]
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedImages:
-    """vectors (N, d) unit embeddings; context (N, L, d) what a block attends to; shape (h, w) of the map, h w = L."""
+    """vectors (N, d) unit embeddings; context (N, L, d) what a block attends to; shape (h, w) of the map, h w = L.
+
+    ids (N,): those of the image set; without them no image of this set is known to be one of another.
+    """
 
     vectors: Tensor
     context: Tensor
     shape: tuple[int, int]
+    ids: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """The vectors, to be searched."""
+        return Embeddings.from_vectors(self.vectors.numpy(), self.ids)
 
 
 def encode(
@@ -40,13 +51,14 @@ def encode(
         vectors.append(found.cpu())
         context.append(blocks.context(maps).detach().cpu())
         shape = tuple(maps.shape[2:])
-    return EncodedImages(torch.cat(vectors), torch.cat(context), shape)
+    return EncodedImages(torch.cat(vectors), torch.cat(context), shape, images.ids)
 
 
 def encoded_batches(
     encoder: nn.Module, images, *, at_once: int = 64, workers: int | None = None, progress=None
 ) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
     """(rows (b,), vectors (b, d), maps (b, c, h, w)) of one batch after the other, without gradients."""
+    check_has_map(encoder)
     encoder.eval()
     device = next(encoder.parameters()).device
     batches = [np.arange(start, min(start + at_once, len(images))) for start in range(0, len(images), at_once)]
@@ -56,3 +68,12 @@ def encoded_batches(
         yield batch.rows, vectors, maps
         if progress:
             progress("encoding", int(batch.rows[-1]) + 1, len(images))
+
+
+def check_has_map(encoder: nn.Module) -> None:
+    """Refuse an encoder whose items have no places to attend to."""
+    if not hasattr(encoder, "with_map") or getattr(encoder, "in_dim", None) is not None:
+        raise InputError(
+            f"the encoder is a {type(encoder).__name__}, which has no feature map to attend to; "
+            "wanted one of pictures: small, small-rgb or a Hugging Face model"
+        )

@@ -25,7 +25,7 @@ def attention_maps(blocks: CrossImageBlocks, images: EncodedImages, anchor: int,
         raise InputError(f"rows are {anchor} and {rows.tolist()}; wanted numbers from 0 to {len(images) - 1}")
     vectors, context = images.vectors[torch.as_tensor(rows)], images.context[[anchor]]
     weights = blocks.attention(vectors[None], context)[:, 0]  # (N, m, L)
-    return weights.transpose(0, 1).unflatten(2, images.shape).numpy()
+    return weights.transpose(0, 1).unflatten(2, images.shape).cpu().numpy()
 
 
 def best_triples(images: EncodedImages, labels: np.ndarray, count: int) -> np.ndarray:

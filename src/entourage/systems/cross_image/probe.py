@@ -1,8 +1,10 @@
 """How large gradients are at the encoder's output while it trains, with the blocks and without them.
 
-At the start of every epoch, for the same batch and the same weights, g = dL / dE of the feature maps E (b, c, h, w) is
-taken for the whole loss ("with_blocks") and for the unconditional similarities alone ("without_blocks"); |g| of all
-b c h w values are counted by log10. Figure S1 of the paper; its baseline is another run, with conditional_weight = 0.
+At the start of every epoch, for the same batch and the same weights, g = dL / dE is taken for the whole loss
+("with_blocks") and for the unconditional similarities alone ("without_blocks"); |g| of all values are counted by log10.
+E is what both embeddings and context are made of: the feature maps (b, c, h, w), or all tokens (b, t, c) of a
+transformer whose embedding is not pooled from its map. Several processes count the whole batch, as one would.
+Figure S1 of the paper; its baseline is another run, with conditional_weight = 0.
 """
 
 import json
@@ -12,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from entourage import distributed
+from entourage.errors import InputError
 from entourage.store import whole_file
 from entourage.training.log import read_log
 
@@ -43,17 +47,24 @@ class GradientProbe:
             empty = [0] * (len(EDGES) - 1)
             self.entries.append({"epoch": epoch, "with_blocks": empty, "without_blocks": empty, "zeros": [0, 0]})
 
-    def watch(self, maps: Tensor, unconditional: Tensor, loss: Tensor) -> None:
-        """Count the gradients of one batch; that of the loss when it comes by itself, in backward()."""
-        if not self._left or not maps.requires_grad:
+    def watch(self, source: Tensor, unconditional: Tensor) -> None:
+        """Count the gradients of one batch at its `source`; that of the whole loss when it comes by, in backward()."""
+        if not self._left or not source.requires_grad:
             return
         self._left -= 1
-        (alone,) = torch.autograd.grad(unconditional, maps, retain_graph=True, materialize_grads=True)
+        (alone,) = torch.autograd.grad(unconditional, source, retain_graph=True, allow_unused=True)
+        if alone is None:  # zeros would look like a finding
+            raise InputError(
+                "the embeddings do not depend on the output whose gradients are to be counted; use another pooling, "
+                "or count none (probe_batches = 0)"
+            )
         self._count("without_blocks", alone)
-        maps.register_hook(lambda gradient: self._count("with_blocks", gradient))
+        source.register_hook(lambda gradient: self._count("with_blocks", gradient))
 
     def _count(self, name: str, gradient: Tensor) -> None:
-        counts, zeros = _counts(gradient)
+        # The gradient that passed `gathered` is of this process's rows, and world_size times theirs.
+        own = _counts(gradient.double() / distributed.world_size()).to(gradient.device)
+        *counts, zeros = distributed.gathered(own[None]).sum(dim=0).tolist()
         entry = self.entries[-1]
         entry[name] = (np.array(entry[name]) + counts).tolist()
         place = ("with_blocks", "without_blocks").index(name)
@@ -82,8 +93,9 @@ def median_magnitude(counts) -> float:
     return round(float(np.interp(0.5, share, EDGES)), 4)
 
 
-def _counts(gradient: Tensor) -> tuple[np.ndarray, int]:
-    magnitudes = gradient.detach().abs().double().flatten().cpu().numpy()
+def _counts(gradient: Tensor) -> Tensor:
+    """(161,) of a gradient of any shape: how many values are in each of the 160 bins, and at last how many are 0."""
+    magnitudes = gradient.abs().flatten().cpu().numpy()
     found = magnitudes[magnitudes > 0]
     logs = np.log10(found).clip(EDGES[0], EDGES[-1])
-    return np.histogram(logs, EDGES)[0], int(magnitudes.size - found.size)
+    return torch.tensor([*np.histogram(logs, EDGES)[0].tolist(), magnitudes.size - found.size])

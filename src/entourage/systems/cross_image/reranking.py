@@ -10,11 +10,11 @@ from entourage.errors import InputError
 from entourage.neighbors import search
 from entourage.systems.cross_image.blocks import CrossImageBlocks
 from entourage.systems.cross_image.encoding import EncodedImages
-from entourage.values import Embeddings, Neighbors
+from entourage.values import Neighbors
 
 __all__ = ["conditional_similarity", "rerank"]
 
-_PAIRS = 2**17  # conditioned together: the more, the less often a context is read
+_PAIRS = 2**17  # conditioned together: the more, the less often a context is read; 2 d values each are held
 
 
 def rerank(
@@ -28,11 +28,12 @@ def rerank(
 ) -> Neighbors:
     """The m nearest of each query by unconditional similarity, in the order of the conditional one; ties as they were.
 
-    Without a gallery the queries are searched among themselves.
+    Without a gallery the queries are searched among themselves. No query finds itself: in a gallery it is left out by
+    its id, where both sets have ids.
     """
     target = queries if gallery is None else gallery
-    items = [Embeddings.from_vectors(images.vectors.numpy()) for images in (queries, target)]
-    found = search(items[0], items[0] if gallery is None else items[1], m, progress=progress)
+    items = queries.embeddings
+    found = search(items, items if target is queries else target.embeddings, m, progress=progress)
     rows = np.repeat(np.arange(len(queries)), m), found.rows.ravel()
     options = {"pairs_at_once": pairs_at_once, "progress": progress}
     similarity = conditional_similarity(blocks, queries, target, *rows, **options).reshape(-1, m)
@@ -56,12 +57,13 @@ def conditional_similarity(
     if rows[0].shape != rows[1].shape or rows[0].ndim != 1:
         raise InputError(f"rows have shapes {[tuple(r.shape) for r in rows]}; wanted one of each set for every pair")
     left_rows, right_rows = rows
-    given_right, given_left = [], []
+    similarity = np.empty(len(left_rows), np.float32)
     for start in range(0, len(left_rows), _PAIRS):
         some = slice(start, start + _PAIRS)
         i, j = left_rows[some], right_rows[some]
-        given_right.append(blocks.pairs(left.vectors, right.context, i, j, pairs_at_once=pairs_at_once))
-        given_left.append(blocks.pairs(right.vectors, left.context, j, i, pairs_at_once=pairs_at_once))
+        given_right = blocks.pairs(left.vectors, right.context, i, j, pairs_at_once=pairs_at_once)
+        given_left = blocks.pairs(right.vectors, left.context, j, i, pairs_at_once=pairs_at_once)
+        similarity[some] = (given_right * given_left).sum(dim=1).cpu().numpy()
         if progress:
             progress("conditioning", min(start + _PAIRS, len(left_rows)), len(left_rows))
-    return (torch.cat(given_right) * torch.cat(given_left)).sum(dim=1).numpy()
+    return similarity

@@ -20,6 +20,7 @@ from entourage.losses import build_loss
 from entourage.picture_batches import PictureBatch, PictureBatches
 from entourage.settings import CrossImageSettings
 from entourage.systems.cross_image.blocks import CrossImageBlocks, save_blocks
+from entourage.systems.cross_image.encoding import check_has_map
 from entourage.systems.cross_image.probe import GRADIENTS, GradientProbe
 from entourage.training import History, seeded
 
@@ -74,7 +75,8 @@ class _Objective:
         return self.training.batches(epoch)
 
     def loss(self, batch: PictureBatch) -> Tensor:
-        vectors, maps = self.training.forward(self.training.encoder.with_map, batch)
+        # What the encoder itself gives is watched: of the gathered float32 copies one is not made of the other.
+        vectors, maps, source = self.training.forward(self.training.encoder.with_source, batch)
         vectors, maps = (distributed.gathered(values.float()) for values in (vectors, maps))
         codes = distributed.gathered(self.training.codes_of(batch))
         unconditional = self.criterion(vectors, codes)
@@ -82,7 +84,7 @@ class _Objective:
         if weight:
             similarity = self._conditional(vectors, maps, codes)
             loss = (1 - weight) * unconditional + weight * self.criterion.of_similarities(similarity, codes)
-        self.probe.watch(maps, unconditional, loss)
+        self.probe.watch(source, unconditional)
         return loss
 
     def _conditional(self, vectors: Tensor, maps: Tensor, codes: Tensor) -> Tensor:
@@ -93,6 +95,7 @@ class _Objective:
 
 
 def _objective(training: EncoderTraining, probe: GradientProbe | None) -> _Objective:
+    check_has_map(training.encoder)
     s, dim = training.settings, training.encoder.dim
     criterion = build_loss(s.loss, training.n_classes, dim, **s.loss_options)
     channels = _channels(training)

@@ -1,9 +1,9 @@
 """Encoders: pictures in, unit vectors out.
 
 An encoder is a torch module with `forward(pictures (b, C, H, W)) -> (b, d) unit vectors`,
-`feature_map(pictures) -> (b, c, h, w)`, `with_map(pictures)` for both in one pass, `projected(pictures) -> (b, d)` of
-any length, `dim`, and the `preprocessing` its pictures want. `entourage.embedding.embed` takes it from there.
-VectorEncoder takes vectors instead of pictures.
+`feature_map(pictures) -> (b, c, h, w)`, `with_map(pictures)` for both in one pass, `projected(pictures) -> (b, d)`
+before they are scaled to length 1, `dim`, and the `preprocessing` its pictures want. `entourage.embedding.embed` takes
+it from there. VectorEncoder takes vectors instead of pictures.
 """
 
 from entourage.encoders.adapter import CallableEncoder

@@ -45,7 +45,8 @@ class SlicedEncoder(nn.Module):
         return self.encoder.feature_map(pictures)
 
     def projected(self, pictures: Tensor) -> Tensor:
-        return self.encoder.projected(pictures)
+        """(b, dim), before they are scaled to length 1: every slice of length 1."""
+        return unit_slices(self.encoder.projected(pictures), self.slices).flatten(1)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        return unit_slices(self.projected(pictures), self.slices).flatten(1) / math.sqrt(self.slices)
+        return self.projected(pictures) / math.sqrt(self.slices)

@@ -65,7 +65,7 @@ def test_what_the_first_process_says_counts(runs):
     assert [found(runs["two"], rank)["from_main"] for rank in (0, 1)] == [0.25, 0.25]
 
 
-@pytest.mark.parametrize("model", [*two_processes.LOSSES, "divided"])
+@pytest.mark.parametrize("model", [*two_processes.LOSSES, "divided", "intra_batch", "student"])
 def test_two_processes_end_with_the_weights_of_one(runs, model):
     alone = weights(runs["one"], 0, model)
     assert len(alone) >= 2
@@ -96,6 +96,20 @@ def test_the_baseline_system_is_the_same_in_both_processes(runs):
     assert found(runs["two"], 0)["curve"] == found(runs["two"], 1)["curve"]
     assert found(runs["two"], 0)["curve"][0] == found(runs["one"], 0)["curve"][0]
     assert sorted(path.name for path in (runs["two"] / "baseline").iterdir()) == ["checkpoint.safetensors", "log.jsonl"]
+
+
+def test_the_network_learns_what_it_learns_alone_and_is_written_once(runs):
+    """Dropout leaves out the same in every process.
+
+    Some parameters change nothing, as a softmax or a batch norm follows: their gradients are rounding errors, in which
+    direction Adam takes whole steps.
+    """
+    alone, together = (weights(runs[name], 0, "messages") for name in ("one", "two"))
+    idle = ("messages.key.bias", "after_feed_forward.weight", "after_feed_forward.bias")
+    for name in (name for name in alone if not name.endswith(idle)):
+        torch.testing.assert_close(together[name], alone[name], rtol=0, atol=1e-5, msg=name)
+    written = sorted(path.name for path in (runs["two"] / "intra_batch").iterdir())
+    assert written == ["checkpoint.safetensors", "encoder", "log.jsonl", "network"]
 
 
 def test_the_cross_image_system_is_the_same_in_both_processes(runs):

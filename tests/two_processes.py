@@ -18,16 +18,19 @@ from entourage.encoders import HuggingFaceEncoder, save_encoder
 from entourage.losses import build_loss
 from entourage.preprocessing import Preprocessing
 from entourage.sampling import class_balanced_batches, share_of_rank
-from entourage.settings import CrossImageSettings, DivideSettings, TrainSettings
+from entourage.settings import CrossImageSettings, DivideSettings, IntraBatchSettings, StudentSettings, TrainSettings
 from entourage.systems.baseline import train_baseline
 from entourage.systems.cross_image import train_cross_image
 from entourage.systems.divide_and_conquer import train_divided
+from entourage.systems.intra_batch import fit_intra_batch
+from entourage.systems.intra_batch.student import train_student
 from entourage.training import RunLog, fit_model, seeded
 from entourage.values import Embeddings, Images
 
 LOSSES = ("ms", "margin", "proxy-anchor")
 LABELS = np.repeat(np.arange(6), 5)
 VECTORS = torch.randn(30, 7, generator=torch.Generator().manual_seed(0))
+OF_VECTORS = {"encoder": "linear", "dim": 4, "batch_classes": 3, "batch_per_class": 3, "validation_share": 0.0}
 
 
 def main(folder: Path) -> None:
@@ -47,6 +50,10 @@ def main(folder: Path) -> None:
     tensors |= {f"baseline.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
     found["curve"] = history.curve
     tensors |= {f"divided.{key}": value.contiguous() for key, value in divided().state_dict().items()}
+    encoder, network = intra_batch(folder)
+    tensors |= {f"intra_batch.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
+    tensors |= {f"messages.{key}": value.contiguous() for key, value in network.state_dict().items()}
+    tensors |= {f"student.{key}": value.contiguous() for key, value in student(folder).state_dict().items()}
     encoder, history = cross_image(folder)
     tensors |= {f"cross_image.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
     found["cross_image_curve"] = history.curve
@@ -112,6 +119,24 @@ def divided() -> nn.Module:
     sizes = {"learners": 2, "recluster_every": 1, "batch_classes": 2, "batch_per_class": 2, "epochs": 4}
     items = Embeddings.from_vectors(VECTORS.numpy(), labels=LABELS)
     return train_divided(items, DivideSettings(**options, **sizes))[0]
+
+
+def intra_batch(folder: Path) -> tuple[nn.Module, nn.Module]:
+    """Encoder and network, whose dropout must leave out the same in every process; kept as a run for the student."""
+    run = folder / "intra_batch"
+    items = Embeddings.from_vectors(VECTORS.numpy(), labels=LABELS)
+    settings = IntraBatchSettings(**OF_VECTORS, epochs=3, dropout=0.3)
+    encoder, trained, _ = fit_intra_batch(items, settings, run_folder=run)
+    if distributed.is_main():
+        save_encoder(run / "encoder", encoder)
+    distributed.from_main(0.0)  # the others wait for it
+    return encoder, trained.network
+
+
+def student(folder: Path) -> nn.Module:
+    items = Embeddings.from_vectors(VECTORS.numpy(), labels=LABELS)
+    lesson = {"teacher": str(folder / "intra_batch"), "distillation": "relations"}
+    return train_student(items, StudentSettings(**OF_VECTORS, **lesson, epochs=3))[0]
 
 
 def cross_image(folder: Path):

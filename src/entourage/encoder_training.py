@@ -31,6 +31,7 @@ from entourage.losses import build_loss
 from entourage.picture_batches import PictureBatch, PictureBatches
 from entourage.sampling import check_usable_classes, class_balanced_batches, hold_out_classes, share_of_rank
 from entourage.settings import EncoderSettings, to_dict
+from entourage.store import add_weights
 from entourage.training import History, RunLog, fit_model, seeded
 from entourage.training.schedule import build_schedule
 from entourage.values import Embeddings, label_codes
@@ -121,9 +122,12 @@ class EncoderTraining:
         draw = (s.seed, epoch) if s.augment else None
         return PictureBatches(self.images, shares, self.encoder.preprocessing, draw=draw, **self.decoding)
 
-    def embedded(self, batch: PictureBatch) -> tuple[Tensor, Tensor]:
-        """(embeddings (b, d), codes (b,)) of a batch, gathered from all processes."""
-        embeddings = self.forward(self.encoder, batch)
+    def embedded(self, batch: PictureBatch, by: Callable[[Tensor], Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """(embeddings (b, d), codes (b,)) of a batch, gathered from all processes.
+
+        by: instead of the encoder, one of its methods that gives a row for each picture.
+        """
+        embeddings = self.forward(by or self.encoder, batch)
         return distributed.gathered(embeddings.float()), distributed.gathered(self.codes_of(batch))
 
     def forward(self, function: Callable[[Tensor], Tensor], batch: PictureBatch) -> Tensor:
@@ -175,12 +179,14 @@ class EncoderTraining:
         *,
         optimizer: torch.optim.Optimizer | None = None,
         batches: Callable[[int], PictureBatches] | None = None,
-        patience: int | None = None,
+        patience_from: int = 0,
+        depends_on: Sequence[nn.Module] = (),
     ) -> History:
         """Train the encoder, and with it the parts a system has besides; leave both as they were in the best epoch.
 
-        loss: of a batch as `batches(epoch)` gives them, by default class-balanced ones. patience: instead of the
-        settings', for a system whose last epochs must come.
+        loss: of a batch as `batches(epoch)` gives them, by default class-balanced ones. patience_from: the epoch
+        before which patience does not count, for a system whose last epochs must come. depends_on: what is not trained
+        and decides the result all the same, a teacher for instance.
         """
         s, log = self.settings, None
         if self.folder and distributed.is_main():
@@ -194,13 +200,14 @@ class EncoderTraining:
             loss=loss,
             evaluate=self.score if len(self.held_out) else None,
             epochs=s.epochs,
-            patience=s.patience if patience is None else patience,
+            patience=s.patience,
+            patience_from=patience_from,
             evaluate_every=s.evaluate_every,
             seed=s.seed,
             clip=s.clip,
             schedule=build_schedule(s.scheduler, s.epochs, s.step_after),
             checkpoint=self.folder and self.folder / CHECKPOINT,
-            fingerprint=self._fingerprint(parts) if self.folder else "",
+            fingerprint=self._fingerprint(parts, depends_on) if self.folder else "",
             resume=self.resume,
             log=log,
             title="training the encoder",
@@ -208,14 +215,20 @@ class EncoderTraining:
             progress=self.progress,
         )
 
-    def _fingerprint(self, parts: dict[str, nn.Module]) -> str:
-        """Names data and settings, as far as they decide the result."""
+    def _fingerprint(self, parts: dict[str, nn.Module], depends_on: Sequence[nn.Module]) -> str:
+        """Names data, settings and the weights it starts from, as far as they decide the result.
+
+        Weights of an encoder or a teacher may change while the path that the settings name stays. Those of the parts
+        are not looked at: a loss object of the user's may start from others every time.
+        """
         decisive = {name: value for name, value in to_dict(self.settings).items() if name not in _NOT_DECISIVE}
         digest = hashlib.sha256(f"{json.dumps(decisive, sort_keys=True)}{parts!r}".encode())
         images = self.images
         for part in (getattr(images, name, None) for name in ("labels", "ids", "pixels", "vectors")):
             if part is not None:
                 digest.update(np.ascontiguousarray(part).tobytes())
+        for module in (self.encoder, *depends_on):
+            add_weights(digest, module)
         return digest.hexdigest()
 
 

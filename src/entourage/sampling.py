@@ -56,12 +56,15 @@ def class_balanced_batches(labels, n_classes: int, per_class: int, *, seed: int,
     return _balanced(labels, n_classes, per_class, np.random.default_rng([seed, epoch]))
 
 
-def cluster_batches(labels, clusters, n_classes: int, per_class: int, *, seed: int, epoch: int) -> list[np.ndarray]:
+def cluster_batches(
+    labels, clusters, n_classes: int, per_class: int, *, seed: int, epoch: int, at_least: int = 1
+) -> list[np.ndarray]:
     """One epoch of class-balanced batches, each from one cluster only; clusters (N,) is a whole number ≥ 0 per item.
 
     Inside a cluster a class counts if it has two items there; a cluster with fewer than two such classes is left out,
-    and one with fewer classes than asked gives smaller batches. The clusters take turns, each as often as its size
-    asks for, evenly spread over the epoch. The cluster of a batch is clusters[batch[0]].
+    and one with fewer classes than asked gives smaller batches; those of fewer than `at_least` items are left out too.
+    The clusters take turns, each as often as its size asks for, evenly spread over the epoch. The cluster of a batch is
+    clusters[batch[0]].
 
     >>> labels, clusters = np.array([0, 0, 1, 1, 0, 0, 2, 2]), np.array([5, 5, 5, 5, 8, 8, 8, 8])
     >>> [clusters[batch].tolist() for batch in cluster_batches(labels, clusters, 2, 2, seed=0, epoch=1)]
@@ -70,18 +73,19 @@ def cluster_batches(labels, clusters, n_classes: int, per_class: int, *, seed: i
     labels, clusters = np.asarray(labels), np.asarray(clusters)
     if len(labels) != len(clusters):
         raise InputError(f"{len(clusters)} cluster codes for {len(labels)} labels; wanted one per item")
+    needed = max(2, -(-at_least // per_class))  # classes
     drawn = []  # (when in the epoch, cluster, rows)
     for cluster in np.unique(clusters).tolist():
         members = np.flatnonzero(clusters == cluster)
-        if len(usable_classes(labels[members])) < 2:
+        if min(len(usable_classes(labels[members])), n_classes) < needed:
             continue
         rng = np.random.default_rng([seed, epoch, cluster])
         batches = members[_balanced(labels[members], n_classes, per_class, rng)]
         drawn += [((turn + 0.5) / len(batches), cluster, rows) for turn, rows in enumerate(batches)]
     if not drawn:
         raise InputError(
-            "no cluster has two classes with two or more items each; wanted at least one such cluster: "
-            "use fewer clusters or bring more items"
+            f"no cluster gives batches of {needed} classes with two or more items each; wanted at least one such "
+            "cluster: use fewer clusters, larger batches or fewer processes, or bring more items"
         )
     return [rows for *_, rows in sorted(drawn, key=lambda batch: batch[:2])]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from entourage import __version__
 from entourage.errors import EntourageWarning, FileError, InputError
-from entourage.store import check_streamable, whole_file, write_blocks
+from entourage.store import add_weights, check_streamable, whole_file, write_blocks
 
 __all__ = ["EmbeddedFile", "embed_to_file", "parts_of"]
 
@@ -83,9 +83,8 @@ def _fingerprint(encoders: Sequence, images, shard_size: int) -> str:
     for encoder in encoders:
         preprocessing = getattr(encoder, "preprocessing", None)
         digest.update(json.dumps(preprocessing and preprocessing.to_dict()).encode())
-        for name, value in encoder.state_dict().items() if hasattr(encoder, "state_dict") else ():
-            digest.update(name.encode())
-            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+        if hasattr(encoder, "state_dict"):
+            add_weights(digest, encoder)
     digest.update(str(getattr(images, "root", "")).encode())
     for part in (images.ids, *(getattr(images, name, None) for name in ("boxes", "pixels", "vectors"))):
         if part is not None:

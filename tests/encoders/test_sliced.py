@@ -12,7 +12,7 @@ from entourage.errors import InputError
 def test_every_slice_is_scaled_by_itself_as_in_a_plain_loop():
     encoder = SlicedEncoder(VectorEncoder(5, 12), 4)
     x = torch.randn(6, 5)
-    projected, found = encoder.projected(x), encoder(x)
+    projected, found = encoder.encoder.projected(x), encoder(x)
     for row in range(6):
         for k in range(4):
             part = projected[row, 3 * k : 3 * k + 3]
@@ -64,3 +64,14 @@ def test_vectors_and_map_in_one_pass_are_what_each_gives_alone():
     assert torch.equal(maps, encoder.feature_map(pictures))
     _, maps, source = encoder.with_source(pictures)
     assert source is maps
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [SmallResNet(dim=8, width=4), VectorEncoder(5, 8), SlicedEncoder(VectorEncoder(5, 8), 2)],
+    ids=["small", "vectors", "sliced"],
+)
+def test_what_is_projected_and_scaled_to_length_1_is_the_embedding(encoder):
+    items = torch.rand(3, 1, 16, 16) if isinstance(encoder, SmallResNet) else torch.randn(3, 5)
+    encoder.eval()
+    torch.testing.assert_close(torch.nn.functional.normalize(encoder.projected(items), dim=1), encoder(items))

@@ -35,11 +35,21 @@ def test_every_preset_makes_settings(name):
     assert settings.encoder_options == {"pooling": "max"}
 
 
-def test_presets_are_the_authors_settings():
-    """Batch, steps, heads, learning rate, weight decay and temperature, as their configurations have them."""
-    cars = from_toml(IntraBatchSettings, preset=PRESETS["cars"])
-    assert (cars.batch_classes, cars.batch_per_class, cars.steps, cars.heads) == (10, 7, 2, 8)
-    assert (cars.learning_rate, cars.weight_decay, cars.temperature) == (3.67e-4, 2.6e-9, 0.111)
+@pytest.mark.parametrize(
+    ("name", "batch", "steps", "heads", "rate", "decay", "temperature"),
+    [
+        ("cub", (6, 9), 1, 2, 1.56e-4, 6.1e-6, 0.2),
+        ("cars", (10, 7), 2, 8, 3.67e-4, 2.6e-9, 0.111),
+        ("sop", (15, 6), 1, 8, 2.47e-4, 2.8e-13, 0.605),
+        ("in_shop", (14, 4), 1, 4, 1.13e-4, 1.1e-7, 0.186),
+    ],
+)
+def test_presets_are_the_authors_settings(name, batch, steps, heads, rate, decay, temperature):
+    """As their configurations have them."""
+    s = from_toml(IntraBatchSettings, preset=PRESETS[name])
+    assert (s.batch_classes, s.batch_per_class) == batch
+    assert (s.steps, s.heads) == (steps, heads)
+    assert (s.learning_rate, s.weight_decay, s.temperature) == (rate, decay, temperature)
 
 
 def test_a_file_wins_over_the_preset_and_flags_over_the_file(tmp_path):

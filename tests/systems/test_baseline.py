@@ -9,6 +9,7 @@ from pytorch_metric_learning.losses import CircleLoss
 
 from entourage import encoder_training
 from entourage.encoder_training import CHECKPOINT, LOG
+from entourage.encoders import save_encoder
 from entourage.errors import FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.sampling import hold_out_classes
@@ -169,6 +170,19 @@ def test_a_run_is_resumed_only_with_its_own_data_and_settings(tmp_path, other):
     chosen = settings(epochs=1, learning_rate=0.1 if other == "settings" else 1e-3)
     with pytest.raises(FileError, match="belongs to other data or settings"):
         train_baseline(images, chosen, loss=loss, run_folder=tmp_path, resume=True)
+
+
+def test_a_run_is_resumed_only_from_the_encoder_it_began_with(tmp_path):
+    """Another encoder at the same path; both of the same shape."""
+    first, other = (train_baseline(IMAGES, settings(epochs=0, seed=seed))[0] for seed in (0, 1))
+    start = tmp_path / "start"
+    save_encoder(start, first)
+    chosen = settings(epochs=1, encoder=str(start), encoder_options={})
+    _, history = train_baseline(IMAGES, chosen, run_folder=tmp_path / "run")
+    assert train_baseline(IMAGES, chosen, run_folder=tmp_path / "run", resume=True)[1] == history
+    save_encoder(start, other, overwrite=True)
+    with pytest.raises(FileError, match="began with other weights"):
+        train_baseline(IMAGES, chosen, run_folder=tmp_path / "run", resume=True)
 
 
 def test_a_run_is_resumed_with_another_number_of_workers(tmp_path):

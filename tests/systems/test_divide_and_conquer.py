@@ -8,7 +8,7 @@ from pytorch_metric_learning.losses import CircleLoss
 
 from entourage.data.files import ImageFiles
 from entourage.embedding import embed
-from entourage.encoder_training import encoder_training
+from entourage.encoder_training import EncoderTraining, encoder_training
 from entourage.encoders import SlicedEncoder, load_encoder, save_encoder
 from entourage.errors import FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
@@ -202,6 +202,15 @@ def test_it_does_not_stop_before_it_has_conquered():
     assert (history.best_epoch, history.epoch) == (0, 7)  # six divided, and as many more as patience allows
 
 
+@pytest.mark.parametrize(("best", "last"), [(2, 8), (6, 8), (7, 9), (8, 10)])
+def test_patience_counts_from_the_end_of_the_division_or_a_later_best(monkeypatch, best, last):
+    """Six of twelve epochs divide, patience is 2."""
+    scores = (1.0 if epoch == best else 0.5 for epoch in range(13))
+    monkeypatch.setattr(EncoderTraining, "score", lambda self: next(scores))
+    _, history = train_divided(ITEMS, settings(epochs=12, patience=2, conquer_share=0.5, **OF_VECTORS))
+    assert (history.best_epoch, history.epoch) == (best, last)
+
+
 def test_the_result_is_decided_by_data_settings_and_seed():
     ends = []
     for seed in (0, 0, 1):
@@ -269,7 +278,7 @@ def test_clusters_without_anything_to_tell_apart_are_refused():
     """As many learners as classes far apart: every cluster is one class."""
     items = Embeddings.from_vectors(np.repeat(np.eye(4), 3, axis=0) + 1e-3, labels=np.repeat(np.arange(4), 3))
     chosen = settings(learners=4, validation_share=0.0, dim=64, **OF_VECTORS)
-    with pytest.raises(InputError, match=r"no cluster has two classes with two or more items each.*use fewer clusters"):
+    with pytest.raises(InputError, match=r"no cluster gives batches of 2 classes.*use fewer clusters"):
         train_divided(items, chosen)
 
 

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from entourage.encoder_training import CHECKPOINT, LOG
+from entourage.encoder_training import CHECKPOINT, LOG, encoder_training
+from entourage.encoders import SmallResNet
 from entourage.settings.intra_batch import IntraBatchSettings
 from entourage.systems.intra_batch import fit_intra_batch, train_intra_batch
-from entourage.systems.intra_batch.objective import ClassHead, IntraBatchObjective, class_loss
+from entourage.systems.intra_batch.objective import ClassHead, IntraBatchObjective, LinearHead, class_loss
 from entourage.systems.intra_batch.saving import load_network
 
 from .test_baseline import IMAGES, SETTINGS, equal, interrupt_in, map_at_r, state
@@ -61,6 +62,16 @@ def test_the_columns_of_the_batch_are_the_full_form_restricted_to_its_classes():
     assert not few.weight.grad[[1, 2, 4, 5, 6, 8]].any()
 
 
+@pytest.mark.parametrize("columns", ["all", "batch"])
+def test_the_encoders_classifier_is_a_linear_layer(columns):
+    features, codes = batch()
+    linear = LinearHead(16, 9)
+    logits = (features @ linear.weight.T + linear.bias) / 0.5
+    classes = list(range(9)) if columns == "all" else [0, 3, 7]
+    wanted = F.cross_entropy(logits[:, classes], torch.tensor([classes.index(code) for code in codes]))
+    torch.testing.assert_close(class_loss(linear, features, codes, temperature=0.5, columns=columns), wanted)
+
+
 def objective(**changed) -> IntraBatchObjective:
     torch.manual_seed(0)
     made = IntraBatchObjective(settings(**changed), 16, 9)
@@ -78,6 +89,16 @@ def test_both_losses_are_weighed_and_either_can_be_left_out():
     auxiliary.backward()
     assert one.encoder_head.weight.grad is None and one.network_head.weight.grad.any()
     assert other.network_head.weight.grad is None and other.encoder_head.weight.grad.any()
+
+
+def test_the_network_sees_unit_vectors_and_the_encoders_classifier_what_they_were_before():
+    one, other = objective(dropout=0.0, auxiliary_weight=0.0), objective(dropout=0.0, network_weight=0.0)
+    features, codes = batch()
+    lengths = torch.arange(1.0, 9.0)[:, None]
+    torch.testing.assert_close(one(lengths * features, codes), one(features, codes))
+    wanted = class_loss(other.encoder_head, lengths * features, codes, temperature=0.2, label_smoothing=0.1)
+    torch.testing.assert_close(other(lengths * features, codes), wanted)
+    assert not torch.isclose(other(features, codes), wanted)
 
 
 def test_what_dropout_leaves_out_is_decided_by_seed_and_number_of_batches():
@@ -103,6 +124,24 @@ def test_one_picture_left_of_a_batch_has_nothing_to_say():
 
 
 # ---- training ----------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_goes_through_the_encoder_once():
+    """Unit vectors, and what they were before, come of one pass."""
+    passes = []
+    chosen = settings(epochs=1, validation_share=0.0)
+    with encoder_training(IMAGES, chosen) as training:
+        n_batches = len(training.batches(1))
+
+    class Counted(SmallResNet):
+        def feature_map(self, pictures):
+            passes.append(self.training)
+            return super().feature_map(pictures)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("entourage.encoders.saving.SmallResNet", Counted)
+        train_intra_batch(IMAGES, chosen)
+    assert passes == [True] * n_batches
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Contexts against their definitions, item by item: who is in a group, and where its anchor stands."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -62,19 +64,34 @@ def test_reciprocal_groups_are_those_of_the_definition(size, k1, copies):
     assert [set(group) for group in contexts.groups.tolist()] == by_definition(items, min(size, 60), k1)
 
 
-def test_nearest_groups_are_an_item_and_its_nearest():
+@pytest.mark.parametrize(("size", "n"), [(5, 4), (5, 7), (1, 3), (99, 2), (3, 1), (2, 100)])
+def test_nearest_groups_are_chunks_of_an_item_and_its_nearest(size, n):
+    """60 chunks, n to a group; where n does not divide them, the last group is filled with chunks of others."""
     items = sample(copies=3)
-    for size in (1, 5, 99):
-        wanted = [{i, *order[: size - 1]} for i, order in enumerate(ranking(items))]
-        assert [set(group) for group in nearest_contexts(items, size).groups.tolist()] == wanted
+    contexts = nearest_contexts(items, size, n)
+    wanted = [{i, *order[: size - 1]} for i, order in enumerate(ranking(items))]
+    size, n = min(size, 60), min(n, 60)
+    assert contexts.groups.shape == (-(-60 // n), n * size)
+    chunks = contexts.groups.reshape(-1, size)
+    assert all(set(chunk) == wanted[chunk[0]] for chunk in chunks.tolist())  # its anchor comes first
+    assert sorted(chunks[:60, 0].tolist()) == list(range(60))
+    assert contexts.group_of[chunks[:60, 0]].tolist() == [place // n for place in range(60)]
 
 
 def test_anchors_are_found_wherever_they_stand_in_their_group():
     groups = np.array([[2, 0], [1, 0], [1, 2]])
     assert Contexts(groups, np.arange(3)).anchors.tolist() == [[1], [0], [1]]
-    assert Contexts(groups, np.array([0, 2, 2])).anchors.tolist() == [[0, 1]] * 3  # several to a group: all places
+    assert Contexts(groups, np.array([0, 2, 2])).anchors.tolist() == [[1, 0], [0, 1], [0, 1]]  # at most two to a group
+    assert Contexts(np.array([[1, 0, 1], [2, 2, 1]]), np.array([0, 0, 1])).anchors.tolist() == [[0, 1], [0, 1]]
     with pytest.raises(InputError, match="item 0 is not in its own group"):
         Contexts(groups, np.array([2, 1, 2]))
+
+
+def test_places_where_an_item_stands_again_are_known():
+    groups = np.random.default_rng(0).integers(0, 6, (40, 9))
+    groups[:, :6] = np.arange(6)  # all are everywhere
+    wanted = [[row in group[:place] for place, row in enumerate(group)] for group in groups.tolist()]
+    assert Contexts(groups, np.zeros(6, int)).repeated.tolist() == wanted
 
 
 # ---- clusters ----------------------------------------------------------------------------------------------------
@@ -86,6 +103,19 @@ def test_clusters_of_well_separated_classes_are_the_classes(by):
     codes = cluster(Embeddings.from_vectors(vectors).vectors, by, 6)
     assert len(np.unique(codes)) == 6
     assert all(len(np.unique(codes[labels == label])) == 1 for label in range(6))
+
+
+@pytest.mark.parametrize("n_clusters", [1, 11, 12, 1000])
+@pytest.mark.parametrize("by", sorted({*CLUSTERINGS} - {"dbscan", "optics"}))
+def test_as_many_clusters_as_items_or_more_are_one_for_each(by, n_clusters):
+    codes = cluster(sample(12).vectors, by, n_clusters)
+    found = len(np.unique(codes))
+    assert found == 12 if n_clusters >= 12 else found <= n_clusters
+
+
+@pytest.mark.parametrize("by", sorted(CLUSTERINGS))
+def test_two_items_can_be_clustered(by):
+    assert cluster(np.eye(2, dtype=np.float32), by).shape == (2,)
 
 
 def test_noise_is_a_cluster_by_itself():
@@ -118,8 +148,9 @@ def test_a_cluster_too_small_for_a_chunk_is_filled_with_the_nearest():
 
 def test_the_seed_decides_the_groups():
     items, codes = sample(), np.arange(60) % 5
-    first, same, other = (cluster_contexts(items, codes, 2, 3, seed=seed).groups for seed in (0, 0, 1))
-    assert np.array_equal(first, same) and not np.array_equal(first, other)
+    for found in (partial(cluster_contexts, items, codes, 2, 3), partial(nearest_contexts, items, 3, 4)):
+        first, same, other = (found(seed=seed).groups for seed in (0, 0, 1))
+        assert np.array_equal(first, same) and not np.array_equal(first, other)
 
 
 # ---- by name -----------------------------------------------------------------------------------------------------
@@ -128,7 +159,7 @@ def test_the_seed_decides_the_groups():
 @pytest.mark.parametrize("by", CONTEXTS)
 def test_every_context_has_its_name(by):
     contexts = find_contexts(sample(), by, size=4, k1=5, batch=(2, 3), n_clusters=10)
-    assert contexts.groups.shape[1] == (4 if by in ("reciprocal", "nearest") else 6)
+    assert contexts.groups.shape[1] == {"reciprocal": 4, "nearest": 2 * 4}.get(by, 2 * 3)
     assert find_contexts(sample(12), by).group_of.shape == (12,)  # fewer items than are asked for
 
 

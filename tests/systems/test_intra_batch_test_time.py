@@ -32,8 +32,10 @@ def items(**options) -> Embeddings:
 
 
 def group_by_group(trained, vectors, contexts) -> np.ndarray:
+    """Whole groups in which every item stands once."""
     refined = []
     for row, group in enumerate(contexts.groups[contexts.group_of].tolist()):
+        group = list(dict.fromkeys(group))
         with torch.no_grad():
             outputs = trained.eval()(torch.from_numpy(vectors[group]))
         refined.append(F.normalize(outputs[group.index(row)], dim=0).numpy())
@@ -48,6 +50,14 @@ def test_batches_of_groups_give_what_each_group_gives_alone(steps, by, monkeypat
     contexts = find_contexts(e, by, size=5, k1=6, batch=(3, 4))
     refined = refine_in_contexts(trained, e.vectors, contexts)
     np.testing.assert_allclose(refined, group_by_group(trained, e.vectors, contexts), atol=2e-6)
+
+
+def test_an_item_that_stands_in_a_group_twice_counts_once():
+    e, trained = items(), network(2)
+    once = Contexts(np.arange(60).reshape(20, 3), np.arange(60) // 3)
+    twice = Contexts(np.hstack([once.groups[:, [2]], once.groups, once.groups[:, [1, 1]]]), once.group_of)
+    first, second = (refine_in_contexts(trained, e.vectors, contexts) for contexts in (once, twice))
+    np.testing.assert_allclose(first, second, atol=2e-6)
 
 
 def test_items_are_worked_on_once_and_only_anchors_take_the_last_step():
@@ -71,9 +81,10 @@ def test_items_are_worked_on_once_and_only_anchors_take_the_last_step():
     assert rows == {(n, part): value for n, wanted in enumerate((first, last)) for part, value in wanted.items()}
 
 
-def test_the_place_of_the_anchor_in_its_group_does_not_matter():
+@pytest.mark.parametrize("by", ["reciprocal", "nearest", "kmeans"])
+def test_the_place_of_the_anchor_in_its_group_does_not_matter(by):
     e, trained = items(), network(2)
-    contexts = find_contexts(e, "nearest")
+    contexts = find_contexts(e, by)
     shuffled = np.random.default_rng(0).permuted(contexts.groups, axis=1)
     assert not np.array_equal(shuffled[:, 0], contexts.groups[:, 0])
     first, second = (

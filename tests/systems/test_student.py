@@ -1,12 +1,14 @@
 """A student learns what its teacher's network makes of the same batches, without labels."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from entourage.encoders import save_encoder
-from entourage.errors import InputError, ModelError
+from entourage.errors import FileError, InputError, ModelError
 from entourage.settings.intra_batch import DISTILLATIONS, IntraBatchSettings, StudentSettings
 from entourage.systems.intra_batch import train_intra_batch
 from entourage.systems.intra_batch.student import train_student
@@ -33,7 +35,7 @@ def settings(teacher, **changed) -> StudentSettings:
 
 @pytest.mark.parametrize("distillation", DISTILLATIONS)
 def test_it_learns_from_every_kind_of_lesson(teacher, distillation):
-    chosen = settings(teacher, distillation=distillation, epochs=15, learning_rate=3e-3)
+    chosen = settings(teacher, distillation=distillation, epochs=40, learning_rate=3e-3)
     untrained, _ = train_student(IMAGES, settings(teacher, epochs=0))
     encoder, history = train_student(IMAGES, chosen)
     losses = [point["loss"] for point in history.curve[1:]]
@@ -56,6 +58,18 @@ def test_the_teacher_stays_as_it_is_and_an_interrupted_student_goes_on(teacher, 
     encoder, history = train_student(IMAGES, settings(teacher), run_folder=tmp_path / "run", resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
     assert {path.name: path.read_bytes() for path in teacher.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("other", ["encoder", "network"])
+def test_a_student_is_resumed_only_with_the_teacher_it_began_with(teacher, tmp_path, other):
+    shutil.copytree(teacher, tmp_path / "teacher")
+    chosen = settings(tmp_path / "teacher", epochs=1)
+    _, history = train_student(IMAGES, chosen, run_folder=tmp_path / "run")
+    assert train_student(IMAGES, chosen, run_folder=tmp_path / "run", resume=True)[1] == history
+    weights = tmp_path / "teacher" / other / "model.safetensors"
+    save_file({name: value + 1 for name, value in load_file(weights).items()}, weights)
+    with pytest.raises(FileError, match="began with other weights"):
+        train_student(IMAGES, chosen, run_folder=tmp_path / "run", resume=True)
 
 
 def test_a_smaller_student_can_learn_classes_and_relations(teacher):

@@ -103,6 +103,19 @@ def test_it_stops_after_so_many_epochs_without_a_better_one(scores, patience, la
     assert history.epoch == last
 
 
+@pytest.mark.parametrize(
+    ("scores", "last"),
+    [
+        ([0.1, 0.5, 0.4, 0.4, 0.4, 0.4, 0.4, 0.9], 6),  # the best, 1, came before 4: two more than 4
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.5, 0.5, 0.9], 7),  # the best is 5: two more than that
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.4, 0.4, 0.9], 6),  # the best is 4 itself
+    ],
+)
+def test_patience_counts_from_a_given_epoch_unless_the_best_is_later(scores, last):
+    history = fit(*model_and_optimizer(), scores, patience=2, patience_from=4, epochs=50)
+    assert history.epoch == last
+
+
 def test_evaluation_sees_the_model_in_evaluation_mode_and_training_in_training_mode():
     model, optimizer = model_and_optimizer()
     modes = {"evaluate": set(), "loss": set()}

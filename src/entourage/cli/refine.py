@@ -33,7 +33,8 @@ def refine(
         typer.Option(help="How a run finds contexts: reciprocal (default), nearest, kmeans, ward, ..."),
     ] = None,
     context_size: Annotated[
-        int | None, typer.Option(help="Items in a group of reciprocal or nearest neighbours, with a run. Default: 7.")
+        int | None,
+        typer.Option(help="Items in a group (reciprocal) or chunk (nearest) of a run. Default: 7."),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
     overwrite: Overwrite = False,

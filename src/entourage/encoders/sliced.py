@@ -51,13 +51,12 @@ class SlicedEncoder(nn.Module):
     def with_source(self, pictures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The vectors, the inner encoder's feature map, and what both are made of."""
         vectors, maps, source = self.encoder.with_source(pictures)
-        return self._cut(vectors), maps, source  # the length of the whole is nothing to a slice's direction
+        cut = unit_slices(vectors, self.slices).flatten(1) / math.sqrt(self.slices)
+        return cut, maps, source  # the length of the whole is nothing to a slice's direction
 
     def projected(self, pictures: Tensor) -> Tensor:
-        return self.encoder.projected(pictures)
+        """(b, dim), before they are scaled to length 1: every slice of length 1."""
+        return unit_slices(self.encoder.projected(pictures), self.slices).flatten(1)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        return self._cut(self.projected(pictures))
-
-    def _cut(self, vectors: Tensor) -> Tensor:
-        return unit_slices(vectors, self.slices).flatten(1) / math.sqrt(self.slices)
+        return self.projected(pictures) / math.sqrt(self.slices)

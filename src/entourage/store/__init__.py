@@ -1,11 +1,12 @@
 """Values to and from disk. Nothing here can run code from a file, and no output is ever half-written."""
 
 from entourage.store.atomic import check_free, new_folder, whole_file
-from entourage.store.models import read_model, usable_model, write_model
+from entourage.store.models import add_weights, read_model, usable_model, write_model
 from entourage.store.streaming import check_streamable, labels_beside, write_blocks
 from entourage.store.vectors import check_writable_like, read_vectors, write_like
 
 __all__ = [
+    "add_weights",
     "check_free",
     "check_streamable",
     "check_writable_like",

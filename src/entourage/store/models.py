@@ -9,7 +9,7 @@ from entourage import __version__
 from entourage.errors import FileError, ModelError
 from entourage.store.atomic import check_free, new_folder
 
-__all__ = ["read_model", "usable_model", "write_model"]
+__all__ = ["add_weights", "read_model", "usable_model", "write_model"]
 
 _LAYOUT = 1  # raised when a folder of today can no longer be read
 _FILES = ("config.json", "model.safetensors")
@@ -41,6 +41,13 @@ def read_model(folder, system: str) -> tuple[dict, dict]:
         if (config["system"], config["layout"]) != (system, _LAYOUT):
             raise ValueError(f"it is {config['system']}, layout {config['layout']}; wanted {system}, layout {_LAYOUT}")
         return config, load_file(folder / "model.safetensors")
+
+
+def add_weights(digest, module) -> None:
+    """Let a digest of hashlib depend on the weights and buffers of a torch module, and on their names."""
+    for name, value in module.state_dict().items():
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
 
 
 @contextmanager

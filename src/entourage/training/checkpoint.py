@@ -52,7 +52,8 @@ def load_checkpoint(path, model, optimizer, fingerprint) -> tuple[History, dict[
         raise FileError(f"the checkpoint {path} cannot be read ({error}); delete it and start again") from error
     if belongs_to != fingerprint:
         raise FileError(
-            f"the checkpoint {path} belongs to other data or settings; resume with the same ones, or delete it"
+            f"the checkpoint {path} belongs to other data or settings, or began with other weights; resume with "
+            "the same ones, or delete it"
         )
 
     def part(prefix):

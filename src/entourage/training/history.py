@@ -31,7 +31,11 @@ class History:
             self.best_epoch = epoch
         return better
 
-    def exhausted(self, epochs: int, patience: int) -> bool:
-        """Whether training is over: all epochs done, or the last one scored is `patience` or more past the best."""
+    def exhausted(self, epochs: int, patience: int, patience_from: int = 0) -> bool:
+        """Whether training is over: all epochs done, or the last one scored is `patience` or more past the best.
+
+        Where the best came before epoch `patience_from`, that epoch is what patience counts from.
+        """
         scored = bool(self.curve) and self.curve[-1]["score"] is not None
-        return self.epoch >= epochs or (scored and self.epoch - self.best_epoch >= patience)
+        waited = self.epoch - max(self.best_epoch, patience_from)
+        return self.epoch >= epochs or (scored and waited >= patience)

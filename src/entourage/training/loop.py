@@ -38,6 +38,7 @@ def fit_model(
     evaluate: Callable[[], float] | None,
     epochs: int,
     patience: int = 5,
+    patience_from: int = 0,
     evaluate_every: int = 1,
     seed: int = 0,
     clip: float | None = None,
@@ -55,10 +56,11 @@ def fit_model(
     model: all that is trained; a loss with parameters of its own stands beside the encoder in one ModuleDict, each in
     a group of the optimizer with its own learning rate. batches(epoch): a sized iterable, or one short enough to hold;
     len(batch) counts its items. evaluate is asked before training, every `evaluate_every` epochs, and at the end;
-    training stops once a score is `patience` epochs past the best. seed: what is random within an epoch, dropout for
-    instance, is drawn from (seed, epoch, rank). clip: the largest norm of all gradients together. schedule(epoch): a
-    factor on the learning rates. checkpoint: a file replaced after every epoch; the caller removes it once the
-    result is safe. `fingerprint` names data and settings, so that a checkpoint of another run is refused.
+    training stops once a score is `patience` epochs past the best, and past epoch `patience_from`. seed: what is random
+    within an epoch, dropout for instance, is drawn from (seed, epoch, rank). clip: the largest norm of all gradients
+    together. schedule(epoch): a factor on the learning rates. checkpoint: a file replaced after every epoch; the
+    caller removes it once the result is safe. `fingerprint` names data and settings, so that a checkpoint of another
+    run is refused.
     """
     main = distributed.is_main()
     history, best = History(), copied(model)
@@ -71,7 +73,7 @@ def fit_model(
     if log:
         log.open(history.epoch)
     try:
-        while not history.exhausted(epochs, patience):
+        while not history.exhausted(epochs, patience, patience_from):
             epoch = history.epoch + 1
             _set_rates(optimizer, rates, schedule(epoch) if schedule and epoch else 1.0)
             measured = {"loss": None, "seconds": None, f"{unit}_per_second": None}

@@ -44,7 +44,7 @@ def train_divided(images, settings: DivideSettings, *, loss=None, **run) -> tupl
             division.loss,
             optimizer=training.optimizer(training.loss_group(division.learners)),
             batches=division.batches,
-            patience=settings.divided_epochs + settings.patience,  # so that it does not end before it conquers
+            patience_from=settings.divided_epochs,  # so that it does not end before it conquers
         )
     return training.encoder, history
 
@@ -64,8 +64,15 @@ class _Division:
             return self.training.batches(epoch)
         if (epoch - 1) % s.recluster_every == 0:
             self._divide(epoch)
-        sizes = s.batch_classes, s.batch_per_class
-        drawn = cluster_batches(self.training.codes, self.learners.learner_of, *sizes, seed=s.seed, epoch=epoch)
+        drawn = cluster_batches(
+            self.training.codes,
+            self.learners.learner_of,
+            s.batch_classes,
+            s.batch_per_class,
+            seed=s.seed,
+            epoch=epoch,
+            at_least=distributed.world_size(),  # an item for each process
+        )
         return self.training.pictures(drawn, epoch)
 
     def loss(self, batch: PictureBatch) -> Tensor:

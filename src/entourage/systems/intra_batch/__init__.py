@@ -1,6 +1,7 @@
 """Intra-batch connections: an encoder trained with a network that passes messages within the batch.
 
-pictures I of n classes x p -> e = encoder(I) -> h = network(e), over the whole batch -> cross-entropy of e and of h
+pictures I of n classes x p -> x = encoder.projected(I), e = x / |x| -> h = network(e), over the whole batch
+                            -> cross-entropy of x and of h
 
 At test time the encoder does alone, or the network refines its embeddings in contexts found without labels
 (test_time.py). A student learns from encoder and network what one encoder can (student.py).
@@ -38,7 +39,7 @@ def fit_intra_batch(images, settings: IntraBatchSettings, **run) -> tuple[nn.Mod
         learned = [parameter for parameter in objective.parameters() if parameter.requires_grad]
         history = training.fit(
             {"objective": objective},
-            lambda batch: objective(*training.embedded(batch)),
+            lambda batch: objective(*training.embedded(batch, training.encoder.projected)),
             optimizer=training.optimizer({"params": learned}),
         )
         trained = _trained(training, objective)

@@ -46,6 +46,8 @@ def _ward(vectors, n_clusters, seed):
 def _spectral(vectors, n_clusters, seed):
     from sklearn.cluster import SpectralClustering
 
+    if n_clusters >= len(vectors):  # as many eigenvectors as items, which its solver does not give
+        return np.arange(len(vectors))
     neighbors = min(10, len(vectors))
     spectral = SpectralClustering(
         n_clusters, affinity="nearest_neighbors", n_neighbors=neighbors, assign_labels="cluster_qr", random_state=seed

@@ -1,10 +1,10 @@
 """Contexts at test time, where classes are not known: groups of a fixed size in which items exchange messages.
 
 reciprocal   the item, its reciprocal neighbours, and what they bring along (Eq. 7); a group for each item
-nearest      the item and its nearest; a group for each item
-kmeans, ...  as in training: p items of each of n clusters; every item is in one group
+nearest      n chunks, each an item and its nearest; every item is the anchor of one chunk
+kmeans, ...  as in training: n chunks of p items from one cluster each; every item is in one group
 
-N items, G groups of s items.
+N items, G groups of s items, c chunks of p.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,10 @@ GROUP_SIZE = 7  # as in the authors' configuration for test time
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """Groups of items, and the one group of each item whose output is kept."""
+    """Groups of items, and the one group of each item whose output is kept.
+
+    Where chunks of a group overlap, an item stands in it more than once; it counts once (`repeated`).
+    """
 
     groups: np.ndarray
     """(G, s) rows of the items in each group, in any order."""
@@ -38,12 +41,23 @@ class Contexts:
             raise InputError(f"item {absent[0]} is not in its own group; wanted each item where its output is kept")
 
     @property
+    def repeated(self) -> np.ndarray:
+        """(G, s) whether an item stands in its group at an earlier place too.
+
+        >>> Contexts(np.array([[1, 0, 1], [2, 1, 0]]), np.array([0, 0, 1])).repeated.tolist()
+        [[False, False, True], [False, False, False]]
+        """
+        order = np.argsort(self.groups, axis=1, kind="stable")
+        rows = np.take_along_axis(self.groups, order, axis=1)
+        repeated = np.zeros(self.groups.shape, bool)
+        np.put_along_axis(repeated, order[:, 1:], rows[:, 1:] == rows[:, :-1], axis=1)
+        return repeated
+
+    @property
     def anchors(self) -> np.ndarray:
-        """(G, r) where in each group the anchors stand: its one anchor, or every place where groups have several."""
-        count, size = self.groups.shape
-        if not np.array_equal(self.group_of, np.arange(count)):
-            return np.tile(np.arange(size), (count, 1))
-        return (self.groups == np.arange(count)[:, None]).argmax(axis=1)[:, None]
+        """(G, r) where in each group the anchors stand, r being the most that any group has; others fill up."""
+        own = (self.group_of[self.groups] == np.arange(len(self.groups))[:, None]) & ~self.repeated
+        return np.argsort(~own, axis=1, kind="stable")[:, : own.sum(axis=1).max()]
 
 
 def find_contexts(
@@ -58,8 +72,9 @@ def find_contexts(
 ) -> Contexts:
     """Contexts by their name in `CONTEXTS`.
 
-    size: items in a group, of reciprocal and nearest; k1: neighbours looked at for reciprocal ones; batch: clusters in
-    a group and items of each; n_clusters: of the algorithms that are told how many.
+    size: items in a group of reciprocal ones, in a chunk of nearest ones; k1: neighbours looked at for reciprocal ones;
+    batch: chunks in a group, and items in a chunk of a cluster; n_clusters: of the algorithms that are told how many;
+    seed: of the order in which chunks are joined, and of clusters.
     """
     if by not in CONTEXTS:
         raise InputError(f"the context is {by!r}; wanted one of {', '.join(CONTEXTS)}")
@@ -71,18 +86,19 @@ def find_contexts(
     if by == "reciprocal":
         return reciprocal_contexts(items, size, k1)
     if by == "nearest":
-        return nearest_contexts(items, size)
+        return nearest_contexts(items, size, batch[0], seed=seed)
     codes = cluster(items.vectors, by, n_clusters, seed=seed)
     return cluster_contexts(items, codes, *batch, seed=seed)
 
 
-def nearest_contexts(items: Embeddings, size: int = GROUP_SIZE) -> Contexts:
-    """Each item with its size - 1 nearest."""
+def nearest_contexts(items: Embeddings, size: int = GROUP_SIZE, n_chunks: int = 10, *, seed: int = 0) -> Contexts:
+    """Groups of n chunks, joined at random: each an item, which is its anchor, and its size - 1 nearest (C.2)."""
     own = np.arange(len(items))
     size = min(size, len(items))
-    if size == 1:
-        return Contexts(own[:, None], own)
-    return Contexts(np.column_stack([own, search(items, k=size - 1).rows]), own)
+    chunks = own[:, None]
+    if size > 1:
+        chunks = np.column_stack([own, search(items, k=size - 1).rows])
+    return _joined(chunks, own, n_chunks, np.random.default_rng(seed))
 
 
 # ---- reciprocal neighbours ---------------------------------------------------------------------------------------
@@ -146,14 +162,7 @@ def cluster_contexts(
     draw = np.random.default_rng(seed)
     per_cluster = min(per_cluster, len(items))
     chunks, chunk_of = _chunks(items, codes, per_cluster, draw)
-    order = draw.permutation(len(chunks))
-    n_clusters = min(n_clusters, len(chunks))
-    whole = len(order) - len(order) % n_clusters  # what lies beyond is a group that falls short
-    others = draw.choice(order[:whole], -len(order) % n_clusters, replace=False)
-    groups = chunks[np.append(order, others)].reshape(-1, n_clusters * per_cluster)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return Contexts(groups, place[chunk_of] // n_clusters)
+    return _joined(chunks, chunk_of, n_clusters, draw)
 
 
 def _chunks(items: Embeddings, codes, per_cluster: int, draw) -> tuple[np.ndarray, np.ndarray]:
@@ -173,3 +182,21 @@ def _chunks(items: Embeddings, codes, per_cluster: int, draw) -> tuple[np.ndarra
                 chunk = company[np.sort(np.unique(company, return_index=True)[1])][:per_cluster]
             chunks.append(chunk)
     return np.array(chunks), chunk_of
+
+
+# ---- chunks ------------------------------------------------------------------------------------------------------
+
+
+def _joined(chunks: np.ndarray, chunk_of: np.ndarray, n_chunks: int, draw) -> Contexts:
+    """Groups of n of the chunks (c, p) in random order; chunk_of (N,): where each item is an anchor.
+
+    A group that falls short is filled with chunks of other groups.
+    """
+    order = draw.permutation(len(chunks))
+    n_chunks = min(n_chunks, len(chunks))
+    whole = len(order) - len(order) % n_chunks  # what lies beyond is a group that falls short
+    others = draw.choice(order[:whole], -len(order) % n_chunks, replace=False)
+    groups = chunks[np.append(order, others)].reshape(-1, n_chunks * chunks.shape[1])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return Contexts(groups, place[chunk_of] // n_chunks)

@@ -33,11 +33,12 @@ class Messages(nn.Module):
         """(..., r, d) of receivers (..., r, d) and senders (..., s, d)."""
         return self.mixed(self.query(receivers), self.key(senders), self.value(senders))
 
-    def mixed(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """The same where W_q h, W_k h and W h are there already."""
+    def mixed(self, query: Tensor, key: Tensor, value: Tensor, heard: Tensor | None = None) -> Tensor:
+        """The same where W_q h, W_k h and W h are there already; heard (..., s): which senders count, None for all."""
         rate = self.dropout if self.training else 0.0
         split = (x.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for x in (query, key, value))  # (..., M, s, d / M)
-        mixed = F.scaled_dot_product_attention(*split, dropout_p=rate)
+        mask = None if heard is None else heard[..., None, None, :]  # alike for all heads and receivers
+        mixed = F.scaled_dot_product_attention(*split, attn_mask=mask, dropout_p=rate)
         return self.out(mixed.transpose(-3, -2).flatten(-2))
 
 

@@ -1,6 +1,8 @@
 """What encoder and network are trained by: cross-entropy after each of them.
 
-    L = a CE(head_e(e) / T) + b CE(head_n(network(e)) / T),   both with label smoothing; a = b = 1 in the paper
+    L = a CE(head_e(x) / T) + b CE(head_n(network(x / |x|)) / T),   both with label smoothing; a = b = 1 in the paper
+
+x is the encoder's projection, not yet scaled to length 1: as in the authors' code, its classifier sees it as it is.
 
 b items of a batch, d dimensions, C classes.
 """
@@ -16,7 +18,7 @@ from torch.nn import functional as F
 from entourage.settings.intra_batch import IntraBatchSettings
 from entourage.systems.intra_batch.network import MessagePassing
 
-__all__ = ["ClassHead", "IntraBatchObjective", "class_loss"]
+__all__ = ["ClassHead", "IntraBatchObjective", "LinearHead", "class_loss"]
 
 
 class ClassHead(nn.Module):
@@ -34,8 +36,18 @@ class ClassHead(nn.Module):
         return F.linear(self.neck(features), weight)
 
 
+class LinearHead(nn.Linear):
+    """Features (b, d) -> logits (b, C): a linear layer."""
+
+    def forward(self, features: Tensor, classes: Tensor | None = None) -> Tensor:
+        """Logits of all classes, or of those given (c,) alone: (b, c)."""
+        if classes is None:
+            return super().forward(features)
+        return F.linear(features, self.weight[classes], self.bias[classes])
+
+
 def class_loss(
-    head: ClassHead,
+    head: ClassHead | LinearHead,
     features: Tensor,
     codes: Tensor,
     *,
@@ -54,7 +66,7 @@ def class_loss(
 
 
 class IntraBatchObjective(nn.Module):
-    """The loss of a batch of embeddings (b, d) with codes (b,), and all that is trained besides the encoder.
+    """The loss of a batch of projections (b, d) with codes (b,), and all that is trained besides the encoder.
 
     What dropout draws depends on the seed and on `draws`, the number of batches so far, which is part of the state: a
     resumed run, and every process of a distributed one, leaves out the same.
@@ -65,20 +77,20 @@ class IntraBatchObjective(nn.Module):
         self.settings = settings
         s = settings
         self.network = MessagePassing(dim, s.steps, s.heads, s.feed_forward, s.dropout)
-        self.network_head, self.encoder_head = ClassHead(dim, n_classes), ClassHead(dim, n_classes)
+        self.network_head, self.encoder_head = ClassHead(dim, n_classes), LinearHead(dim, n_classes)
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
-    def forward(self, embeddings: Tensor, codes: Tensor) -> Tensor:
+    def forward(self, projected: Tensor, codes: Tensor) -> Tensor:
         s = self.settings
         options = {"temperature": s.temperature, "label_smoothing": s.label_smoothing, "columns": s.class_columns}
-        loss = 0 * embeddings.sum()
-        if len(embeddings) < 2:  # what corrupt files may leave of a batch; a batch norm needs two
+        loss = 0 * projected.sum()
+        if len(projected) < 2:  # what corrupt files may leave of a batch; a batch norm needs two
             return loss
         if s.auxiliary_weight:
-            loss = loss + s.auxiliary_weight * class_loss(self.encoder_head, embeddings, codes, **options)
+            loss = loss + s.auxiliary_weight * class_loss(self.encoder_head, projected, codes, **options)
         if s.network_weight:
-            with _drawn_from(s.seed, int(self.draws), embeddings.device):
-                refined = self.network(embeddings)
+            with _drawn_from(s.seed, int(self.draws), projected.device):
+                refined = self.network(F.normalize(projected, dim=1))
             loss = loss + s.network_weight * class_loss(self.network_head, refined, codes, **options)
         if self.training:
             self.draws += 1

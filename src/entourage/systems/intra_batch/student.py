@@ -36,7 +36,8 @@ def train_student(images, settings: StudentSettings, **run) -> tuple[nn.Module, 
     teacher = load_encoder(Path(settings.teacher) / _ENCODER)
     with encoder_training(images, settings, **run) as training:
         _check_fit(training, trained, teacher)
-        for part in (teacher, trained.network, trained.head):
+        taught_by = (teacher, trained.network, trained.head)
+        for part in taught_by:
             part.eval().requires_grad_(False).to(training.device)
         head = seeded(settings.seed, lambda: ClassHead(training.encoder.dim, len(trained.classes))).to(training.device)
         learned = [parameter for parameter in head.parameters() if parameter.requires_grad]
@@ -48,7 +49,9 @@ def train_student(images, settings: StudentSettings, **run) -> tuple[nn.Module, 
                 features = trained.network(seen)
             return _loss(settings, trained, head, embeddings, features)
 
-        history = training.fit({"head": head}, loss, optimizer=training.optimizer({"params": learned}))
+        history = training.fit(
+            {"head": head}, loss, optimizer=training.optimizer({"params": learned}), depends_on=taught_by
+        )
     return training.encoder, history
 
 

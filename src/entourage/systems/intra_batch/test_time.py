@@ -39,13 +39,16 @@ def refine_by_messages(
 def refine_in_contexts(
     network: MessagePassing, vectors: np.ndarray, contexts: Contexts, *, progress=None
 ) -> np.ndarray:
-    """Unit vectors (N, d): what the network makes of each item (N, d) in the group where it is an anchor."""
+    """Unit vectors (N, d): what the network makes of each item (N, d) in the group where it is an anchor.
+
+    An item that stands in a group more than once is heard there once.
+    """
     network.eval()
     device = next(network.parameters()).device
     items = torch.from_numpy(np.array(vectors, np.float32)).to(device)
-    groups, anchors, group_of = (
+    groups, anchors, group_of, heard = (
         torch.from_numpy(np.ascontiguousarray(part)).to(device)
-        for part in (contexts.groups, contexts.anchors, contexts.group_of)
+        for part in (contexts.groups, contexts.anchors, contexts.group_of, ~contexts.repeated)
     )
     # No message is sent before the first step: what it asks and offers is one product for each item, not each group.
     first = network.steps[0].messages
@@ -54,7 +57,8 @@ def refine_in_contexts(
     at_once = max(1, _VALUES_AT_ONCE // (groups.shape[1] * items.shape[1]))
     for start in range(0, len(groups), at_once):
         block = slice(start, start + at_once)
-        outputs = _outputs(network, items, offered, groups[block], anchors[block])  # (n, r, d)
+        counted = None if heard[block].all() else heard[block]  # attention without a mask is faster
+        outputs = _outputs(network, items, offered, groups[block], anchors[block], counted)  # (n, r, d)
         rows = groups[block].gather(1, anchors[block])
         own = group_of[rows] == torch.arange(start, start + len(rows), device=device)[:, None]
         refined[rows[own]] = outputs[own]
@@ -63,8 +67,13 @@ def refine_in_contexts(
     return F.normalize(refined, dim=1).cpu().numpy()
 
 
-def _outputs(network: MessagePassing, items: Tensor, offered: tuple, groups: Tensor, anchors: Tensor) -> Tensor:
-    """(n, r, d) of the anchors (n, r) of groups (n, s): the last step is taken by them alone, which changes nothing."""
+def _outputs(
+    network: MessagePassing, items: Tensor, offered: tuple, groups: Tensor, anchors: Tensor, heard: Tensor | None
+) -> Tensor:
+    """(n, r, d) of the anchors (n, r) of groups (n, s), heard (n, s) or None for all.
+
+    The last step is taken by the anchors alone, which changes nothing.
+    """
     queries, keys, values = offered
     last = len(network.steps) - 1
     h = None
@@ -77,5 +86,5 @@ def _outputs(network: MessagePassing, items: Tensor, offered: tuple, groups: Ten
             if number == last:
                 h = h.gather(1, anchors[..., None].expand(-1, -1, h.shape[2]))
             query = step.messages.query(h)
-        h = step.updated(h, step.messages.mixed(query, key, value))
+        h = step.updated(h, step.messages.mixed(query, key, value, heard))
     return h

@@ -16,22 +16,11 @@ from entourage.settings import DivideSettings
 from entourage.systems import divide_and_conquer
 from entourage.systems.divide_and_conquer import train_divided
 from entourage.systems.divide_and_conquer.learners import Learners
-from entourage.values import Embeddings, Images
+from entourage.values import Embeddings
+
+from .stripes import stripes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def stripes(n_classes=12, per_class=8, seed=0) -> Images:
-    """Classes of striped pictures, each of its own direction and width, shifted and noisy."""
-    rng = np.random.default_rng(seed)
-    y, x = np.mgrid[:16, :16]
-    labels = np.repeat(np.arange(n_classes), per_class)
-    pixels = []
-    for label in labels:
-        angle, width = np.pi * label / n_classes, 1.5 + label % 3
-        wave = np.sin((np.cos(angle) * x + np.sin(angle) * y) / width + rng.uniform(0, 6.3))
-        pixels.append(127 + 60 * wave + rng.normal(0, 25, (16, 16)))
-    return Images(np.clip(pixels, 0, 255).astype(np.uint8), labels)
 
 
 def vectors(n_classes=16, per_class=10, seed=0) -> Embeddings:

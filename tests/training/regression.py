@@ -1,0 +1,49 @@
+"""A small regression, fitted by the loop, that may be interrupted as by a power cut."""
+
+import torch
+from torch import nn
+
+from entourage.training import History, fit_model, seeded
+
+
+class Crash(Exception):
+    """Stands for a power cut."""
+
+
+def model_and_optimizer(seed=0, dropout=0.0):
+    model = seeded(seed, lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1)))
+    return model, torch.optim.Adam(model.parameters(), 0.05, fused=True)
+
+
+def fit(model, optimizer, scores=None, *, epochs=6, patience=100, crash_in=None, **options) -> History:
+    """Regress x_0 x_1 on batches that depend on the epoch alone; `scores` are what evaluate() says in turn."""
+    scores = None if scores is None else iter(scores)
+
+    def batches(epoch):
+        if epoch == crash_in:
+            raise Crash
+        generator = torch.Generator().manual_seed(epoch)
+        return [torch.randn(16, 4, generator=generator) for _ in range(3)]
+
+    def loss(x):
+        return (model(x)[:, 0] - x[:, 0] * x[:, 1]).square().mean()
+
+    evaluate = None if scores is None else lambda: next(scores)
+    return fit_model(
+        model, optimizer, batches=batches, loss=loss, evaluate=evaluate, epochs=epochs, patience=patience, **options
+    )
+
+
+def weights(model) -> list[torch.Tensor]:
+    return [value.clone() for value in model.state_dict().values()]
+
+
+def equal(left, right) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+def weights_after(epochs: int) -> list[torch.Tensor]:
+    model, optimizer = model_and_optimizer()
+    if epochs:
+        fit(model, optimizer, epochs=epochs)
+    return weights(model)

@@ -32,7 +32,7 @@ METRICS = {"recall@1": "R@1", "map@r": "MAP@R"}
 SYSTEMS = {"baseline": 0.0, "cross-image": 0.5}  # and the share of conditional similarities in the loss
 SHOWN = "glyphs"  # the dataset whose figures the page shows
 RERANKED = "cross-image, re-ranked"
-FULL, QUICK = {"epochs": 20}, {"epochs": 3, "max_classes": 40}
+FULL, QUICK = {"epochs": 12}, {"epochs": 3, "max_classes": 40}
 NEGATIVES = 16  # each image is conditioned on its class and so many others: half the time of all pairs
 TOP = 20  # how many are ranked anew, at least
 

@@ -43,7 +43,7 @@ FULL, QUICK = {"epochs": DivideSettings.epochs}, {"epochs": 8, "max_classes": 60
 def main() -> None:
     parser = parser_of(__doc__, PAGE)
     parser.add_argument("--learners", type=int, default=DivideSettings.learners, help="slices, and clusters")
-    parser.add_argument("--lost-at", type=int, default=30, help="others find nothing among so many (Fig. S1)")
+    parser.add_argument("--lost-at", type=int, default=5, help="others find nothing among so many (Fig. S1)")
     options = arguments(parser, "divide", FULL, QUICK)
     training, test = splits(options)
     with terminal_progress(log=True) as progress:

@@ -48,7 +48,7 @@ LOSSES = {
 }
 AT_TEST_TIME = "both, and the network at test time"
 FULL = {
-    "epochs": 20,
+    "epochs": 12,
     "networks": 5,
     "ensembles": (1, 2, 5),
     "steps": (1, 2, 4),

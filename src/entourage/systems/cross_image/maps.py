@@ -31,8 +31,8 @@ def attention_maps(blocks: CrossImageBlocks, images: EncodedImages, anchor: int,
 def best_triples(images: EncodedImages, labels: np.ndarray, count: int) -> np.ndarray:
     """Triples (count, 3) of rows (a, same, other): the nearest image of a's class, and the nearest of another class.
 
-    Those whose nearest other class is nearest, one for each class: what is hard to tell apart is worth looking at.
-    Both must be among the _NEAREST images; there may be fewer triples than asked for.
+    Those whose nearest other class is nearest: what is hard to tell apart is worth looking at. No class stands in two
+    triples. Both must be among the _NEAREST images; there may be fewer triples than asked for.
     """
     labels = np.asarray(labels)
     found = search(Embeddings.from_vectors(images.vectors.numpy()), k=min(_NEAREST, len(images) - 1))
@@ -44,8 +44,9 @@ def best_triples(images: EncodedImages, labels: np.ndarray, count: int) -> np.nd
         margins.append(found.similarities[row, rival])
     chosen, seen = [], set()
     for place in np.argsort(-np.array(margins), kind="stable"):
-        label = labels[triples[place][0]]
-        if label not in seen and len(chosen) < count:
-            seen.add(label)
+        row, _, other = triples[place]
+        both = {labels[row], labels[other]}
+        if not both & seen and len(chosen) < count:
+            seen |= both
             chosen.append(triples[place])
     return np.array(chosen, int).reshape(-1, 3)

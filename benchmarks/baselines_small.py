@@ -14,6 +14,7 @@ measured again, and the table is written to baselines_small.md and, without --qu
 from pathlib import Path
 
 from entourage.embedding import embed
+from entourage.encoders.saving import small_encoder_for
 from entourage.evaluation import evaluate_embeddings
 from entourage.progress import terminal_progress
 from entourage.settings import TrainSettings
@@ -21,7 +22,7 @@ from entourage.systems.baseline import train_baseline
 from entourage.systems.context_refiner import ContextRefiner
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, parser_of, protocol, run, small_encoder, splits
+from small_scale import Results, arguments, parser_of, protocol, run, splits
 
 PAGE = Path(__file__).parent.parent / "docs" / "training.md"
 LOSSES = ("ms", "margin", "proxy-anchor")
@@ -39,7 +40,7 @@ def main() -> None:
     with terminal_progress(log=True) as progress:
         for loss in options.losses.split(","):
             for seed in range(options.seeds):
-                settings = TrainSettings(small_encoder(training), loss=loss, seed=seed, epochs=options.epochs)
+                settings = TrainSettings(small_encoder_for(training), loss=loss, seed=seed, epochs=options.epochs)
                 results = Results(options.file, options.data, protocol(training, test, settings, varied=("loss",)))
                 missing = [name for name in options.methods.split(",") if not results.has(seed, loss, name)]
                 for method, values in measure(training, test, settings, missing, progress).items():

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import cross_image_figures as pictures
 from entourage.encoder_training import CHECKPOINT
+from entourage.encoders.saving import small_encoder_for
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
 from entourage.progress import terminal_progress
 from entourage.settings import CrossImageSettings, from_pairs, from_toml
@@ -25,7 +26,7 @@ from entourage.systems.cross_image import encode, load_blocks, rerank, train_cro
 from entourage.systems.cross_image.probe import median_magnitude, read_gradients
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, parser_of, protocol, read_json, run, small_encoder, splits, write_json
+from small_scale import Results, arguments, parser_of, protocol, read_json, run, splits, write_json
 
 PAGE = Path(__file__).parent.parent / "docs" / "cross_image.md"
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R"}
@@ -92,7 +93,7 @@ def show(figures: Path, images: Path) -> None:
 
 
 def settings_of(options, images, seed: int, weight: float) -> CrossImageSettings:
-    encoder = small_encoder(images)
+    encoder = small_encoder_for(images)
     chosen = {
         "encoder": encoder,
         "epochs": options.epochs,

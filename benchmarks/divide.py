@@ -6,21 +6,24 @@
 --data is a dataset of `entourage datasets`, or a folder NAME or NAME/images under --root (or the environment variable
 ENTOURAGE_DATA) with one folder a class, or with vectors.npy and labels.npy. For each seed two encoders are trained on
 the training classes, by the same loss, in batches of the same size, for the same number of epochs: the baseline on the
-whole embedding, the other divided among learners. Of each the epoch with the best MAP@R of held-out training classes is
-kept; scores are of the test classes, items searched among themselves. The baseline's embedding is cut into slices like
-the learners'.
+whole embedding, the other divided among learners. The method wants clusters that mean something, so that both begin
+with one encoder, trained like the baseline for --start epochs (the paper begins with a pretrained net); 0 for a new
+one. Of each the epoch with the best MAP@R of held-out training classes is kept; scores are of the test classes, items
+searched among themselves. The baseline's embedding is cut into slices like the learners'.
 
 Each seed is added to benchmarks/results/divide.json as it is done, and tables and figures are made anew: divide.md,
 divide_DATA_first.png (Fig. S2), divide_DATA_only.png (Fig. S1). Without --quick the tables fill their place in
 docs/divide_and_conquer.md too. A seed that is there already is not measured again.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from entourage.embedding import embed
+from entourage.encoders.saving import save_encoder, small_encoder_for
 from entourage.evaluation import evaluate_embeddings
 from entourage.figures import save
 from entourage.figures.slices import draw_first_slices, draw_specialities
@@ -31,29 +34,31 @@ from entourage.systems.divide_and_conquer import train_divided
 from entourage.systems.divide_and_conquer.analysis import SliceScores, score_slices
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, cell, of_row, parser_of, protocol, run, small_encoder, splits
+from small_scale import Results, arguments, cell, of_row, parser_of, protocol, run, splits
 
 PAGE = Path(__file__).parent.parent / "docs" / "divide_and_conquer.md"
 MODELS = ("baseline", "divided")
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R"}
 RECALL_AT = (1, 2, 4, 8)  # Figure S2
-FULL, QUICK = {"epochs": DivideSettings.epochs}, {"epochs": 8, "max_classes": 60}
+FULL, QUICK = {"epochs": 12, "start": 8}, {"epochs": 6, "start": 3, "max_classes": 60}
 
 
 def main() -> None:
     parser = parser_of(__doc__, PAGE)
     parser.add_argument("--learners", type=int, default=DivideSettings.learners, help="slices, and clusters")
+    parser.add_argument("--start", type=int, help="epochs of the encoder that both begin with (8; 3 with --quick)")
     parser.add_argument("--lost-at", type=int, default=5, help="others find nothing among so many (Fig. S1)")
     options = arguments(parser, "divide", FULL, QUICK)
     training, test = splits(options)
-    with terminal_progress(log=True) as progress:
+    with terminal_progress(log=True) as progress, TemporaryDirectory() as place:
         for seed in range(options.seeds):
             settings = settings_of(training, seed, options)
-            measured_under = protocol(training, test, settings, lost_at=options.lost_at)
-            results = Results(options.file, options.data, measured_under)
-            for model in MODELS:
-                if results.has(seed, model):
-                    continue
+            said = {"start": options.start, "lost_at": options.lost_at}
+            results = Results(options.file, options.data, protocol(training, test, settings, **said))
+            wanted = [model for model in MODELS if not results.has(seed, model)]
+            if wanted and options.start:
+                settings = begun(training, settings, options.start, Path(place), progress)
+            for model in wanted:
                 items = embedded(model, training, test, settings, progress)
                 chosen = {"recall_at": RECALL_AT, "lost_at": options.lost_at}
                 slices = score_slices(items, options.learners, progress=progress, **chosen)
@@ -70,7 +75,19 @@ def main() -> None:
 def settings_of(images, seed: int, options) -> DivideSettings:
     """No encoder ends before all its epochs: both have as many."""
     epochs = {"epochs": options.epochs, "patience": max(1, options.epochs)}
-    return DivideSettings(encoder=small_encoder(images), learners=options.learners, seed=seed, **epochs)
+    return DivideSettings(encoder=small_encoder_for(images), learners=options.learners, seed=seed, **epochs)
+
+
+def begun(training, settings: DivideSettings, epochs: int, place: Path, progress) -> DivideSettings:
+    """The same settings, with an encoder to begin with that was trained like the baseline."""
+    folder = place / str(settings.seed)
+    first = baseline_settings(replace(settings, epochs=epochs, patience=epochs))
+    save_encoder(folder, train_baseline(training, first, progress=progress)[0])
+    return replace(settings, encoder=str(folder), encoder_options={})
+
+
+def baseline_settings(settings: DivideSettings) -> TrainSettings:
+    return TrainSettings(**{field.name: getattr(settings, field.name) for field in fields(TrainSettings)})
 
 
 def embedded(model: str, training, test, settings: DivideSettings, progress) -> Embeddings:
@@ -78,8 +95,7 @@ def embedded(model: str, training, test, settings: DivideSettings, progress) -> 
     if model == "divided":
         encoder, _ = train_divided(training, settings, progress=progress)
     else:
-        shared = {field.name: getattr(settings, field.name) for field in fields(TrainSettings)}
-        encoder, _ = train_baseline(training, TrainSettings(**shared), progress=progress)
+        encoder, _ = train_baseline(training, baseline_settings(settings), progress=progress)
     return Embeddings.from_vectors(embed(encoder, test, progress=progress), test.ids, test.labels)
 
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from entourage.embedding import embed
 from entourage.encoders import save_encoder
+from entourage.encoders.saving import small_encoder_for
 from entourage.evaluation import evaluate_embeddings
 from entourage.progress import terminal_progress
 from entourage.settings import to_dict
@@ -37,7 +38,7 @@ from entourage.systems.intra_batch.student import train_student
 from entourage.systems.intra_batch.test_time import refine_by_messages
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, parser_of, protocol, run, small_encoder, splits
+from small_scale import Results, arguments, parser_of, protocol, run, splits
 
 PAGE = Path(__file__).parent.parent / "docs" / "intra_batch.md"
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R", "nmi": "NMI"}
@@ -193,7 +194,7 @@ class Bench:
         return IntraBatchSettings(**(self.encoder_settings(seed) | changes))
 
     def encoder_settings(self, seed: int) -> dict:
-        encoder, epochs = small_encoder(self.training), self.options.epochs
+        encoder, epochs = small_encoder_for(self.training), self.options.epochs
         return {"encoder": encoder, "epochs": epochs, "patience": max(epochs, 1), "seed": seed}  # equal epochs for all
 
     def embedded(self, encoder) -> Embeddings:

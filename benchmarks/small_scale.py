@@ -26,7 +26,6 @@ __all__ = [
     "protocol",
     "read_json",
     "run",
-    "small_encoder",
     "splits",
     "write_json",
 ]
@@ -97,13 +96,6 @@ def _some_classes(items, count: int | None):
         return items
     chosen = classes[np.linspace(0, len(classes) - 1, count).round().astype(int)]
     return items.take(np.flatnonzero(np.isin(items.labels, chosen)))
-
-
-def small_encoder(items) -> str:
-    """The small encoder by name that takes grey pictures, colours, or vectors."""
-    if not hasattr(items, "picture"):
-        return "linear"
-    return "small" if items.picture(0).mode == "L" else "small-rgb"
 
 
 # ---- results -----------------------------------------------------------------------------------------------------

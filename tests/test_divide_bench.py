@@ -44,7 +44,7 @@ def shop(tmp_path) -> str:
     (tmp_path / "shop").mkdir()
     np.save(tmp_path / "shop" / "vectors.npy", rng.normal(size=(20, 12))[labels] + rng.normal(size=(160, 12)))
     np.save(tmp_path / "shop" / "labels.npy", labels)
-    return f"--data shop --root {tmp_path} --epochs 2 --learners 4"
+    return f"--data shop --root {tmp_path} --epochs 2 --start 1 --learners 4"
 
 
 def test_scores_and_table_s1_of_vectors_fill_the_page(run, shop, tmp_path):
@@ -68,7 +68,7 @@ def test_scores_and_table_s1_of_vectors_fill_the_page(run, shop, tmp_path):
 
 
 def test_pictures_have_both_figures(run, tmp_path):
-    results, _ = run("--quick --max-classes 8 --epochs 1 --learners 4")
+    results, _ = run("--quick --max-classes 8 --epochs 1 --start 0 --learners 4")
     one = results["glyphs"]["scores"]["divided"]["0"]
     assert len(one["alone"]) == len(one["only"]) == len(one["first"]["8"]) == 4
     assert one["first"]["1"][-1] == pytest.approx(one["recall@1"]) and 0 < one["correlation"] < 1
@@ -85,10 +85,10 @@ def test_what_is_there_is_not_measured_again(run, shop, bench, monkeypatch, tmp_
     real = bench.train_divided
     monkeypatch.setattr(bench, "train_divided", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run(f"{shop} --quick")
+        run(f"{shop} --quick --start 0")
     monkeypatch.setattr(bench, "train_divided", real)
     monkeypatch.setattr(bench, "train_baseline", interrupted)  # its seed is there
-    results, _ = run(f"{shop} --quick")
+    results, _ = run(f"{shop} --quick --start 0")
     assert list(results["shop"]["scores"]) == ["baseline", "divided"]
     assert [path.name for path in (tmp_path / "results").glob("*.png")] == ["divide_quick_shop_first.png"]
 

@@ -100,7 +100,7 @@ def test_a_system_of_the_table_is_called_with_its_own_settings(people, tmp_path,
     monkeypatch.setattr(runs, "trivial", train, raising=False)
     monkeypatch.setitem(SYSTEMS, "trivial", runs.System(TrainSettings, "entourage.runs:trivial"))
     run = train_run(people, tmp_path / "run", system="trivial", strict=True, nmi=False)
-    assert calls == [(20, TrainSettings(), False, True)]
+    assert calls == [(20, TrainSettings(encoder="small"), False, True)]  # which fits grey pictures
     assert run.protocol["system"] == "trivial" and run.protocol["epoch_kept"] == "0 of 0: the last"
     assert encoder_of(tmp_path / "run").dim == 3
     with pytest.raises(InputError, match=r"the system is 'none'; wanted one of baseline, .*trivial"):

@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from entourage import distributed
 from entourage.devices import device_named
 from entourage.embedding import embed_shards
 from entourage.encoders import build_encoder
-from entourage.encoders.saving import is_saved_encoder
+from entourage.encoders.saving import is_saved_encoder, small_encoder_for
 from entourage.encoders.vectors import check_takes
 from entourage.errors import FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
@@ -59,6 +59,8 @@ def encoder_training(
     refused unless `resume` says to go on from it. Pictures that cannot be decoded are left out, their paths appended to
     `corrupt`; with `strict`, and among several processes (which must stay in step), the first raises.
     """
+    if settings.encoder == "auto":
+        settings = replace(settings, encoder=small_encoder_for(images))
     device = device_named(settings.device)
     with distributed.running("gloo" if device.type == "cpu" else None):
         if distributed.is_main():  # who alone writes there, and may just have moved an older run away

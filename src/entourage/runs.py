@@ -18,7 +18,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -45,7 +45,7 @@ from entourage.values import Embeddings
 __all__ = ["SYSTEMS", "System", "TrainedRun", "encoder_of", "left_out", "partial_of", "system_named", "train_run"]
 
 ENCODER, METRICS, CONFIG, LOG, BOARD = "encoder", "metrics.json", "config.json", "log.jsonl", "tensorboard"
-_UNTRAINED = ("small", "small-rgb", "linear", "mlp")  # encoders by name that have no weights of their own
+_UNTRAINED = ("auto", "small", "small-rgb", "linear", "mlp")  # encoders by name that have no weights of their own
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,7 @@ def train_run(
         training, tests = _load(source, root, data_options or {})
     for doubt in doubts if main else ():
         warnings.warn(doubt, EntourageWarning, stacklevel=2)
+    settings = _with_encoder(settings, training)
     described = {"source": str(source), "root": root and str(root), "options": data_options or {}}
     config = _config(system, described, settings)
     corrupt: list[str] = []
@@ -186,6 +187,15 @@ def encoder_of(model):
     if str(model) in _UNTRAINED:
         raise InputError(f"the model is {model!r}, which has learned nothing yet; wanted a run: train one with it")
     return build_encoder(str(model)).eval()
+
+
+def _with_encoder(settings, items):
+    """The settings with the encoder that "auto" stands for, so that the run says which it is."""
+    if settings.encoder != "auto":
+        return settings
+    from entourage.encoders.saving import small_encoder_for
+
+    return replace(settings, encoder=small_encoder_for(items))
 
 
 # ---- before training ---------------------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ import torch
 from PIL import Image
 
 from entourage.encoders import HuggingFaceEncoder, SmallResNet, build_encoder, load_encoder, save_encoder
-from entourage.errors import FileError, InputError, ModelError
+from entourage.encoders.saving import small_encoder_for
+from entourage.errors import CorruptImage, FileError, InputError, ModelError
 from entourage.preprocessing import Preprocessing
+from entourage.values import Embeddings
 
 from .tiny_models import CONFIGS, tiny
 
@@ -23,9 +25,23 @@ def test_small_encoders_by_name(name, channels, side):
     assert build_encoder(name, size=None).preprocessing.resize is None
 
 
-def test_unknown_options_are_refused():
-    with pytest.raises(InputError, match="the encoder small has no option 'colour'"):
-        build_encoder("small", colour=1)
+def test_the_small_encoder_for_grey_pictures_colours_and_vectors():
+    class Pictures:
+        def __init__(self, *modes):
+            self.modes = modes
+
+        def __len__(self):
+            return len(self.modes)
+
+        def picture(self, row):
+            if self.modes[row] is None:
+                raise CorruptImage(f"{row}.png", "cut off")
+            return Image.new(self.modes[row], (8, 8))
+
+    assert small_encoder_for(Pictures("L", "1", "L")) == "small"
+    assert small_encoder_for(Pictures("L", None, "RGB")) == "small-rgb"
+    assert small_encoder_for(Pictures(None, None)) == "small"
+    assert small_encoder_for(Embeddings.from_vectors([[1.0, 2.0]])) == "linear"
 
 
 def test_unknown_options_are_refused_before_anything_is_downloaded(monkeypatch):

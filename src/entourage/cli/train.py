@@ -22,7 +22,8 @@ def train(
         str | None, typer.Option(help="Settings of the system's authors, by dataset; an unknown one lists them.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="small, small-rgb, a saved encoder, or a Hugging Face vision model.")
+        str | None,
+        typer.Option(help="small, small-rgb, a saved encoder, a Hugging Face vision model. Default: a small one."),
     ] = None,
     loss: Annotated[str | None, typer.Option(help="ms, margin, proxy-anchor, ...; an unknown one lists them.")] = None,
     epochs: Annotated[int | None, typer.Option(help="At most this many passes over the pictures.")] = None,

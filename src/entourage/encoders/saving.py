@@ -3,21 +3,41 @@
 import json
 from pathlib import Path
 
+import numpy as np
 from torch import nn
 
 from entourage.encoders.huggingface import HuggingFaceEncoder
 from entourage.encoders.sliced import SlicedEncoder
 from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
-from entourage.errors import InputError
+from entourage.errors import CorruptImage, InputError
 from entourage.preprocessing import Preprocessing
 from entourage.store import read_model, usable_model, write_model
 
-__all__ = ["build_encoder", "is_saved_encoder", "load_encoder", "save_encoder"]
+__all__ = ["build_encoder", "is_saved_encoder", "load_encoder", "save_encoder", "small_encoder_for"]
 
 _SYSTEM = "encoder"
 _SMALL = {"small": {"in_channels": 1, "size": 32}, "small-rgb": {"in_channels": 3, "size": 64}}
+_LOOKED_AT = 8
 _OF_VECTORS = {"linear": {}, "mlp": {"hidden": (512,)}}
+
+
+def small_encoder_for(items) -> str:
+    """The name of the encoder without weights that takes such items: grey pictures, colours, or vectors.
+
+    Pictures are colours if one of a few is; those that cannot be decoded say nothing.
+    """
+    if hasattr(items, "vectors"):
+        return "linear"
+    looked_at = {int(row) for row in np.linspace(0, len(items) - 1, _LOOKED_AT)}
+    return "small" if all(_is_grey(items, row) for row in looked_at) else "small-rgb"
+
+
+def _is_grey(items, row: int) -> bool:
+    try:
+        return items.picture(row).mode in ("1", "L")
+    except CorruptImage:
+        return True
 
 
 def build_encoder(name: str, **options) -> nn.Module:

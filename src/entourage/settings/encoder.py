@@ -13,8 +13,9 @@ __all__ = ["EncoderSettings", "TrainSettings"]
 class EncoderSettings:
     """What every system that trains an encoder lets one choose."""
 
-    encoder: str = "small"
-    """The encoder by name: "small", or a Hugging Face vision model by hub name or folder."""
+    encoder: str = "auto"
+    """The encoder by name: "small", "small-rgb", "linear", "mlp", a saved one by folder, a Hugging Face vision model by
+    hub name or folder; "auto" is the small one that takes the items: grey pictures, colours, or vectors."""
     encoder_options: dict[str, Any] = field(default_factory=dict)
     """What the encoder takes besides: pooling, freeze_batch_norm, ..."""
     dim: int = 128

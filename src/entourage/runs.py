@@ -29,6 +29,7 @@ from entourage import __version__, data
 from entourage.doubts import heard_warnings
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import Scores, evaluate_embeddings
+from entourage.sampling import hold_out_classes
 from entourage.settings import (
     CrossImageSettings,
     DivideSettings,
@@ -300,11 +301,18 @@ def _protocol(source, system: str, settings, training, tests: dict, history) -> 
     kind = "vectors" if hasattr(training, "vectors") else "pictures"
     return {
         "data": f"{source}, {' in '.join(tests)}: {_unseen(training, tests)}",
-        "trained_on": f"{len(training)} {kind} of {len(np.unique(training.labels))} classes",
+        "trained_on": f"{len(training)} {kind} of {_classes(training, settings)}",
         "system": system,
         **{name: getattr(settings, name) for name in ("encoder", "loss", "seed") if hasattr(settings, name)},
         "epoch_kept": f"{history.best_epoch} of {history.epoch}: {chosen}",
     }
+
+
+def _classes(training, settings) -> str:
+    held_out = hold_out_classes(training.labels, settings.validation_share, settings.seed)
+    count = len(np.unique(training.labels[held_out]))
+    told = f", {count} of them held out to choose the epoch" if count else ""
+    return f"{len(np.unique(training.labels))} classes{told}"
 
 
 def _unseen(training, tests: dict) -> str:

@@ -98,7 +98,9 @@ def test_the_rule_of_sequences_is_that_of_evaluate_on_the_embedded_splits(inside
 def test_a_folder_and_a_table_of_the_same_pictures_train_the_same_encoder(inside, tmp_path):
     for name, source in {"folder": "birds", "table": "birds/birds.csv"}.items():
         shown = document(run(f"train {source} --out {tmp_path}/{name} {TRAIN} --encoder small-rgb --no-nmi --json"))
-        assert shown["protocol"]["trained_on"] == f"{CLASSES * PER_CLASS // 2} pictures of {CLASSES // 2} classes"
+        assert shown["protocol"]["trained_on"].startswith(
+            f"{CLASSES * PER_CLASS // 2} pictures of {CLASSES // 2} classes"
+        )
         assert "nmi" not in shown["metrics"]
     left, right = (weights(tmp_path / name / "encoder") for name in ("folder", "table"))
     assert all(torch.equal(left[name], right[name]) for name in left)

@@ -3,34 +3,15 @@
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.text import Text
+from tests.figures.legible import check_legible
 
 from entourage.errors import InputError
 from entourage.figures.attention_maps import draw_attention
+from entourage.figures.cells import INK, NEUTRAL, RIGHT, WRONG
 from entourage.figures.gradients import draw_gradients
 from entourage.figures.parts import draw_parts
-from entourage.figures.retrieval import RIGHT, WRONG
 
 GREY, COLOUR = np.full((16, 16), 90, np.uint8), np.full((16, 12, 3), 120, np.uint8)
-
-
-def inside(figure) -> None:
-    """No text reaches over the edge of the figure or over another text."""
-    figure.draw_without_rendering()  # lays it out
-    width, height = figure.get_size_inches() * figure.dpi
-    axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
-    ticks = {label for axis in axes for label in axis.get_ticklabels()}  # some lie beyond the limits, and are not drawn
-    boxes = []
-    for text in set(figure.findobj(Text)):
-        if not text.get_text() or not text.get_visible() or text in ticks:
-            continue
-        box = text.get_window_extent()
-        assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= height + 1, text.get_text()
-        boxes.append((text.get_text(), box))
-    for number, (said, box) in enumerate(boxes):
-        for other, where in boxes[number + 1 :]:
-            apart = box.x1 <= where.x0 + 1 or where.x1 <= box.x0 + 1 or box.y1 <= where.y0 + 1 or where.y1 <= box.y0 + 1
-            assert apart, f"{said!r} over {other!r}"
 
 
 # ---- attention ---------------------------------------------------------------------------------------------------
@@ -59,7 +40,15 @@ def test_the_attention_figure_names_pictures_and_blocks_and_cuts_nothing_off():
     figure = draw_attention([GREY] * 3, names, attention(), (1, 6), "Title")
     said = {text.get_text() for text in figure.findobj(lambda item: hasattr(item, "get_text"))}
     assert {*names, "block 1", "block 6", "Title", "squared\ndifference"} <= said
-    inside(figure)
+    check_legible(figure)
+
+
+def test_frames_tell_which_picture_has_the_class_of_the_first():
+    figure = draw_attention([GREY] * 3, ["Ia: a", "I1: a", "I2: b"], attention(), (2,), "Title")
+    frames = [patch for axes in figure.axes for patch in axes.patches if not patch.get_fill()]
+    assert [to_hex(frame.get_edgecolor()) for frame in frames] == [RIGHT, INK, WRONG]
+    marks = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert marks == ["✓", "✗"]
 
 
 def test_the_two_attention_rows_have_one_scale():
@@ -96,7 +85,7 @@ def test_histograms_of_three_epochs_and_medians_of_all():
     np.testing.assert_allclose(lines[1].get_ydata(), -3.5, atol=0.1)
     assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == 2  # told apart without colour
     assert [text.get_text() for text in figure.legends[0].get_texts()] == list(counts)
-    inside(figure)
+    check_legible(figure)
 
 
 def test_one_epoch_is_one_panel():
@@ -112,7 +101,7 @@ def test_where_nothing_was_counted_there_is_no_median():
     assert not np.isnan(medians[1].get_ydata()).any()
     figure = draw_gradients({"frozen": {1: np.zeros(80)}}, EDGES, "Title")
     assert figure.axes[0].get_xlim() == (-8, 0)
-    inside(figure)
+    check_legible(figure)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +138,13 @@ def test_frames_and_marks_tell_right_from_wrong():
     assert [text.get_text() for text in axes.texts if text.get_text() in "✓✗"] == ["✓", "✗", "✓", "✓", "✗"]
 
 
+def test_without_labels_frames_say_nothing():
+    found = [{"picture": GREY, "place": (0, 0), "right": None}]
+    axes = draw_parts([{"picture": GREY, "name": "7", "place": (0, 0), "found": found}], "Title", (4, 4)).axes[0]
+    colours = [to_hex(patch.get_edgecolor()) for patch in axes.patches if not patch.get_fill()]
+    assert colours.count(NEUTRAL) == 1 and not {RIGHT, WRONG} & set(colours)
+
+
 def test_a_box_stands_at_the_place_and_inside_its_picture():
     axes = sheet().axes[0]
     boxes = [patch for patch in axes.patches if to_hex(patch.get_edgecolor()) == "#f28e1c"]
@@ -159,4 +155,4 @@ def test_a_box_stands_at_the_place_and_inside_its_picture():
 
 
 def test_nothing_of_the_sheet_is_cut_off():
-    inside(sheet())
+    check_legible(sheet())

@@ -6,10 +6,14 @@ A row for I1 and a row for I2, both over the same picture Ia, and between them t
 import numpy as np
 from matplotlib.figure import Figure
 
+from entourage.figures.cells import INK, draw_frame, draw_picture
+from entourage.figures.style import head
+
 __all__ = ["draw_attention"]
 
 _CELL = 1.5  # inches
 _HEAT = "inferno"
+_WHOLE = (0.0, 0.0, 1.0, 1.0)
 
 
 def draw_attention(pictures, names, maps: np.ndarray, blocks, title: str) -> Figure:
@@ -27,10 +31,13 @@ def draw_attention(pictures, names, maps: np.ndarray, blocks, title: str) -> Fig
         (shown[1], most, "looks at"),
     ]
     figure = Figure(figsize=(_CELL * (len(blocks) + 2.3), _CELL * 3 + 1.25), layout="constrained")
-    figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11)
+    figure.get_layout_engine().set(w_pad=0.08)  # frames reach a little over their axes
+    head(figure, title)
     grid = figure.subplots(3, len(blocks) + 2, gridspec_kw={"width_ratios": [1.1] + [1] * len(blocks) + [0.09]})
     for line, (values, top, said) in enumerate(rows):
-        _picture(grid[line, 0], pictures[(1, 0, 2)[line]], (names[1], names[0], names[2])[line])
+        which = (1, 0, 2)[line]
+        right, edge = ((None, INK), (True, None), (False, None))[which]  # I1 is of Ia's class, I2 of another
+        _picture(grid[line, 0], pictures[which], names[which], right, edge)
         for column, number in enumerate(blocks):
             axes = grid[line, column + 1]
             heat = _over(axes, pictures[0], values[column], top)
@@ -44,15 +51,20 @@ def draw_attention(pictures, names, maps: np.ndarray, blocks, title: str) -> Fig
     return figure
 
 
-def _picture(axes, pixels, name: str) -> None:
-    axes.imshow(pixels, cmap="gray", vmin=0, vmax=255)
-    axes.set(xticks=[], yticks=[])
-    axes.set_xlabel(name, fontsize=8)
+def _picture(axes, pixels, name: str, right: bool | None, edge: str | None) -> None:
+    _unit(axes)
+    draw_frame(axes, draw_picture(axes, pixels, _WHOLE), right, edge=edge)
+    axes.set_xlabel(name, fontsize=8, parse_math=False)
 
 
 def _over(axes, pixels, heat: np.ndarray, most: float):
     """The heat of h x w places over the picture they belong to."""
-    extent = (-0.5, pixels.shape[1] - 0.5, pixels.shape[0] - 0.5, -0.5)
-    axes.imshow(pixels, cmap="gray", vmin=0, vmax=255, extent=extent)
-    axes.set(xticks=[], yticks=[])
-    return axes.imshow(heat, cmap=_HEAT, vmin=0, vmax=most, alpha=0.65, extent=extent, interpolation="nearest")
+    _unit(axes)
+    x, y, width, height = draw_picture(axes, pixels, _WHOLE)
+    where = {"extent": (x, x + width, y + height, y), "aspect": "equal", "interpolation": "nearest"}
+    return axes.imshow(heat, cmap=_HEAT, vmin=0, vmax=most, alpha=0.65, zorder=2.5, **where)
+
+
+def _unit(axes) -> None:
+    axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], aspect="equal")
+    axes.spines[:].set_visible(False)

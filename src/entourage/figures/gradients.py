@@ -5,10 +5,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from entourage.errors import InputError
+from entourage.figures.style import STYLES, head, tidy
 
 __all__ = ["draw_gradients"]
 
-_STYLES = (("#1f6fb4", "-", "o"), ("#c4314b", "-", "s"), ("#c4314b", "--", "^"), ("#5b8c2a", ":", "D"))
 _PANELS = 3
 
 
@@ -21,18 +21,18 @@ def draw_gradients(counts: dict[str, dict[int, np.ndarray]], edges: np.ndarray, 
     epochs = _shared_epochs(counts)
     shown = sorted({epochs[int(place)] for place in np.linspace(0, len(epochs) - 1, _PANELS)})
     figure = Figure(figsize=(9.5, 2.1 * len(shown) + 1.2), layout="constrained")
-    figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11)
+    head(figure, title)
     grid = figure.add_gridspec(len(shown), 2, width_ratios=(1.5, 1))
     limits = _limits(counts, shown, edges)
     panels = [figure.add_subplot(grid[line, 0]) for line in range(len(shown))]
     for axes, epoch in zip(panels, shown, strict=True):
-        for (name, by_epoch), (colour, style, _) in zip(counts.items(), _STYLES, strict=False):
+        for (name, by_epoch), (colour, style, _) in zip(counts.items(), STYLES, strict=False):
             share = np.asarray(by_epoch[epoch], float) / max(np.sum(by_epoch[epoch]), 1)
             axes.stairs(100 * share, edges, color=colour, linestyle=style, linewidth=1.8, label=name)
         axes.set(xlim=limits, ylim=(0, None))
         axes.set_title(f"epoch {epoch}", loc="left", fontsize=10)
         axes.set_ylabel("% of values", fontsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
+        tidy(axes)
     panels[-1].set_xlabel("log₁₀ |gradient| at the encoder's output")
     medians = figure.add_subplot(grid[:, 1])
     _medians(medians, counts, edges, epochs)
@@ -53,15 +53,14 @@ def _shared_epochs(counts) -> list[int]:
 
 
 def _medians(axes, counts, edges, epochs) -> None:
-    for (name, by_epoch), (colour, style, marker) in zip(counts.items(), _STYLES, strict=False):
+    for (name, by_epoch), (colour, style, marker) in zip(counts.items(), STYLES, strict=False):
         values = [_median(by_epoch[epoch], edges) for epoch in epochs]
         axes.plot(epochs, values, color=colour, linestyle=style, marker=marker, markersize=4, label=name)
     axes.set_title("median", loc="left", fontsize=10)
     axes.set_xlabel("epoch")
     axes.set_ylabel("log₁₀ |gradient|", fontsize=9)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="0.92")
+    tidy(axes)
 
 
 def _median(counts, edges) -> float:

@@ -7,11 +7,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from entourage.figures.retrieval import RIGHT, WRONG
+from entourage.figures.cells import INK, draw_frame, draw_picture, new_sheet, write, write_title
+from entourage.figures.words import wrap
 
 __all__ = ["draw_parts"]
 
-_CELL = 0.95  # inches
+_CELL, _INSET = 0.95, 0.06  # inches; cells
+_NAME = 1.5  # cells for the words before a row
 _PLACE = "#f28e1c"
 _WIDER = 2  # places a box spans: what a place sees is wider than its share of the picture
 
@@ -19,41 +21,32 @@ _WIDER = 2  # places a box spans: what a place sees is wider than its share of t
 def draw_parts(queries: list[dict], title: str, shape: tuple[int, int]) -> Figure:
     """queries: {"picture", "name", "place": (y, x), "found": [{"picture", "place", "right"}, ...]} for each row.
 
-    Pictures are arrays of grey (H, W) or coloured (H, W, 3) pixels; places are those of a map of shape (h, w).
+    Pictures are arrays of grey (H, W) or coloured (H, W, 3) pixels; places are those of a map of shape (h, w); right is
+    None where labels are not known.
     """
     k = max(4, *(len(query["found"]) for query in queries))  # room for the heading
     width, height = k + 1.5, len(queries)
-    figure = Figure(figsize=(_CELL * (width + 1.7), _CELL * (height + 0.95)))
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(-1.6, width + 0.1), ylim=(height + 0.1, -0.85))
-    axes.axis("off")
-    axes.text(-1.5, -0.6, title, fontsize=11, fontweight="bold", va="center")
+    figure, axes = new_sheet(-_NAME - 0.1, width + 0.1, -0.85, height + 0.1, _CELL)
+    write_title(axes, -_NAME, -0.6, title, size=11)
     for x, heading in ((0.5, "chosen place"), (1.5 + k / 2, "most similar places elsewhere, nearest first")):
-        axes.text(x, -0.15, heading, ha="center", va="center", fontsize=9)
+        write(axes, x, -0.15, heading, size=9, ha="center")
     for line, query in enumerate(queries):
-        axes.text(-0.1, line + 0.5, query["name"], ha="right", va="center", fontsize=8, linespacing=1.3)
-        _cell(axes, query["picture"], query["place"], shape, 0, line, None)
+        name = "\n".join(wrap(query["name"], _CELL * (_NAME - 0.15), 3, 8))
+        write(axes, -0.1, line + 0.5, name, size=8, ha="right")
+        _cell(axes, query["picture"], query["place"], shape, 0, line, None, edge=INK)
         for column, part in enumerate(query["found"]):
             _cell(axes, part["picture"], part["place"], shape, 1.5 + column, line, part["right"])
     return figure
 
 
-def _cell(axes, pixels, place, shape, x: float, y: float, right: bool | None) -> None:
-    """A picture with a box at the place, framed by whether its label is right; None: the query, without a frame."""
-    inset, side = 0.06, 0.88
-    extent = (x + inset, x + inset + side, y + inset + side, y + inset)
-    axes.imshow(pixels, cmap="gray", vmin=0, vmax=255, extent=extent, zorder=1)
-    steps = np.array([side / shape[1], side / shape[0]])  # of one place, along x and y
-    centre = np.array([x + inset, y + inset]) + (np.array([place[1], place[0]]) + 0.5) * steps
-    low = np.maximum(centre - _WIDER * steps / 2, [x + inset, y + inset])
-    high = np.minimum(centre + _WIDER * steps / 2, [x + inset + side, y + inset + side])
+def _cell(axes, pixels, place, shape, x: float, y: float, right: bool | None, edge: str | None = None) -> None:
+    """A picture with a box at the place, framed by whether its label is right."""
+    box = (x + _INSET, y + _INSET, 1 - 2 * _INSET, 1 - 2 * _INSET)
+    left, top, wide, tall = draw_picture(axes, pixels, box)
+    steps = np.array([wide / shape[1], tall / shape[0]])  # of one place, along x and y
+    centre = np.array([left, top]) + (np.array([place[1], place[0]]) + 0.5) * steps
+    low = np.maximum(centre - _WIDER * steps / 2, [left, top])
+    high = np.minimum(centre + _WIDER * steps / 2, [left + wide, top + tall])
     for colour, width in (("black", 3.0), (_PLACE, 1.6)):  # dark around it, to be seen on any picture
-        axes.add_patch(Rectangle(low, *(high - low), fill=False, edgecolor=colour, linewidth=width, zorder=2))
-    if right is None:
-        return
-    colour, style = (RIGHT, "solid") if right else (WRONG, (0, (2, 1)))
-    frame = Rectangle((x + inset, y + inset), side, side, fill=False, edgecolor=colour, linewidth=2.2, linestyle=style)
-    axes.add_patch(frame).set_zorder(3)
-    badge = {"boxstyle": "circle,pad=0.12", "facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
-    mark = "✓" if right else "✗"
-    axes.text(x + 0.88, y + 0.12, mark, color="white", fontsize=7, ha="center", va="center", bbox=badge, zorder=4)
+        axes.add_patch(Rectangle(low, *(high - low), fill=False, edgecolor=colour, linewidth=width, zorder=2.5))
+    draw_frame(axes, box, right, edge=edge)

@@ -1,16 +1,24 @@
-"""A sheet of queries with what they retrieve before and after: the biggest gains first, then the biggest losses."""
+"""A sheet of queries with what they retrieve before and after: the biggest gains first, then the biggest losses.
+
+Pictures stand side by side, a row for each query; texts and ids in lists, a block for each query.
+"""
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from entourage.values import Images, Neighbors
+from entourage.errors import InputError
+from entourage.figures.appearance import Appearance, same_label
+from entourage.figures.cells import INK, draw_cell, new_sheet, write, write_title
+from entourage.figures.words import shorten, width_of, wrap
+from entourage.values import Neighbors
 
 __all__ = ["choose_queries", "draw_retrieval"]
 
-RIGHT, WRONG = "#1a7f37", "#c4314b"
-_CELL = 0.62  # inches
-_SPLIT = 0.7  # cells between the three groups of a row
+_CELL = 0.62  # inches, of a picture
+_SPLIT = 0.7  # cells between the groups of a row
+_CAPTION = 3.2  # cells for the words before a row
+_LINE, _TWO_LINES = 0.29, 0.4  # inches, of an item in a list
+_NAMES = 1.3  # inches for the labels beside a list
 
 
 def choose_queries(gains: np.ndarray, n_best: int, n_worst: int) -> np.ndarray:
@@ -28,48 +36,109 @@ def choose_queries(gains: np.ndarray, n_best: int, n_worst: int) -> np.ndarray:
 
 
 def draw_retrieval(
-    images: Images, before: Neighbors, after: Neighbors, queries: np.ndarray, gains: np.ndarray, title: str
+    queries: Appearance,
+    before: Neighbors | None,
+    after: Neighbors,
+    chosen: np.ndarray,
+    gains: np.ndarray | None,
+    title: str,
+    *,
+    gallery: Appearance | None = None,
 ) -> Figure:
-    """One row per query: the query, its nearest items before, its nearest items after.
+    """The chosen queries, each with its nearest items before and after; before None: one ranking alone.
 
-    before and after: neighbours of all N images, the first k of which are shown; gains (N,): change of each query's
-    average precision, printed beside it.
+    before and after: neighbours of all N queries, as rows of the gallery (default: of the queries themselves); gains
+    (N,): change of each query's average precision, a fraction, printed beside it.
     """
-    k = before.k
-    n_columns = 1 + 2 * k + 2 * _SPLIT
-    width, height = _CELL * (n_columns + 3.6), _CELL * (len(queries) + 1.9)
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(-3.4, n_columns + 0.2), ylim=(len(queries) + 0.2, -1.7))
-    axes.axis("off")
-    starts = {"query": 0.0, "before": 1 + _SPLIT, "after": 1 + k + 2 * _SPLIT}
-    axes.text(-3.2, -1.25, title, fontsize=13, fontweight="bold", va="center")
-    for name, start in starts.items():
-        axes.text(start + (0.5 if name == "query" else k / 2), -0.35, name, ha="center", va="center", fontsize=11)
-    for line, query in enumerate(queries):
-        sign = "▲" if gains[query] > 0 else "▼"
-        caption = f"{images.labels[query]}\n{sign} {100 * gains[query]:+.0f} AP@R"
-        axes.text(-0.2, line + 0.5, caption, ha="right", va="center", fontsize=9, linespacing=1.4)
-        _thumbnail(axes, images.pixels[query], starts["query"], line, None)
-        for name, found in (("before", before), ("after", after)):
-            for place, row in enumerate(found.rows[query]):
-                right = images.labels[row] == images.labels[query]
-                _thumbnail(axes, images.pixels[row], starts[name] + place, line, right)
+    _check(queries, before, after)
+    gallery = queries if gallery is None else gallery
+    rankings = {"nearest": after} if before is None else {"before": before, "after": after}
+    if not len(chosen):
+        return _nothing(title)
+    draw = _picture_sheet if "pictures" in (queries.kind, gallery.kind) else _lists
+    return draw(queries, gallery, rankings, [int(row) for row in chosen], gains, title)
+
+
+def _check(queries: Appearance, before: Neighbors | None, after: Neighbors) -> None:
+    for name, found in (("before", before), ("after", after)):
+        if found is not None and len(found) != len(queries):
+            raise InputError(f"{name} has neighbours of {len(found)} items for {len(queries)} queries; wanted as many")
+
+
+def _nothing(title: str) -> Figure:
+    figure, axes = new_sheet(-0.15, 8.0, -0.6, 0.4, 1.0)
+    write_title(axes, 0, -0.3, title)
+    write(axes, 0, 0.1, "There is no such query.", size=9)
     return figure
 
 
-def _thumbnail(axes, pixels, x: float, y: float, right: bool | None) -> None:
-    """One picture in cell (x, y), framed by whether it is right; None: the query itself, without a frame."""
-    inset = 0.07
-    axes.imshow(pixels, cmap="gray", vmin=0, vmax=255, extent=(x + inset, x + 1 - inset, y + 1 - inset, y + inset))
-    if right is None:
-        return
-    colour = RIGHT if right else WRONG
-    side = 1 - 2 * inset
-    style = "solid" if right else (0, (2, 1))
-    axes.add_patch(
-        Rectangle((x + inset, y + inset), side, side, fill=False, edgecolor=colour, linewidth=2, linestyle=style)
-    )
-    badge = {"boxstyle": "circle,pad=0.12", "facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
-    mark = "✓" if right else "✗"
-    axes.text(x + 0.86, y + 0.14, mark, color="white", fontsize=6, ha="center", va="center", bbox=badge)
+def _picture_sheet(queries, gallery, rankings: dict[str, Neighbors], chosen, gains, title) -> Figure:
+    starts, x = {}, 1 + _SPLIT
+    for name, found in rankings.items():
+        starts[name] = x
+        x += found.k + _SPLIT
+    end = max(x - _SPLIT, 10.0) + 0.2  # room for the title
+    figure, axes = new_sheet(-_CAPTION - 0.2, end, -1.6, len(chosen) + 0.2, _CELL)
+    write_title(axes, -_CAPTION, -1.15, title)
+    write(axes, 0.5, -0.3, "query", size=11, ha="center")
+    for name, start in starts.items():
+        write(axes, start + rankings[name].k / 2, -0.3, name, size=11, ha="center")
+    for line, query in enumerate(chosen):
+        label = "\n".join(wrap(queries.name(query), _CELL * _CAPTION - 0.2, 2, 9))
+        caption = label if gains is None else f"{label}\n{_change(gains[query])}"
+        write(axes, -0.2, line + 0.5, caption, size=9, ha="right")
+        draw_cell(axes, queries, query, 0, line, None, edge=INK)
+        for name, found in rankings.items():
+            for place, row in enumerate(found.rows[query]):
+                right = same_label(queries, query, gallery, row)
+                draw_cell(axes, gallery, row, starts[name] + place, line, right)
+    return figure
+
+
+def _lists(queries, gallery, rankings: dict[str, Neighbors], chosen, gains, title) -> Figure:
+    """In inches: a block for each query, with a list for each ranking, labels beside their items."""
+    as_texts = "texts" in (queries.kind, gallery.kind)
+    cell = 2.0 if not as_texts else 3.6 if len(rankings) > 1 else 5.8
+    names = 0.0 if gallery.labels is None else _NAMES
+    line = _LINE if _fit_one_line(gallery, rankings, chosen, cell) else _TWO_LINES
+    head = 0.92 if as_texts else 0.44
+    block = head + line * max(found.k for found in rankings.values()) + 0.35
+    column = cell + names + 0.2
+    width = max(7.1, column * len(rankings) - 0.2)
+    figure, axes = new_sheet(-0.15, width + 0.15, -0.6, block * len(chosen) - 0.2, 1.0)
+    write_title(axes, 0, -0.3, title)
+    for number, query in enumerate(chosen):
+        top = number * block
+        change = "" if gains is None else f"   {_change(gains[query])}"
+        write(
+            axes, 0, top + 0.1, shorten(_caption(queries, query), width - 1.5, 10.5) + change, size=9, fontweight="bold"
+        )
+        if as_texts:
+            draw_cell(axes, queries, query, 0, top + 0.24, None, width=width, height=0.4, inset=0.02, edge=INK, size=9)
+        for start, (name, found) in enumerate(rankings.items()):
+            x = column * start
+            write(axes, x + 0.02, top + head - 0.12, name, size=8.5, color="0.35")
+            for place, row in enumerate(found.rows[query]):
+                y = top + head + line * place
+                right = same_label(queries, query, gallery, row)
+                draw_cell(axes, gallery, row, x, y, right, width=cell, height=line, inset=0.02, size=8)
+                if names:
+                    said = shorten(gallery.name(row), names - 0.1, 8)
+                    write(axes, x + cell + 0.08, y + line / 2, said, size=8, color="0.35")
+    return figure
+
+
+def _fit_one_line(gallery: Appearance, rankings: dict[str, Neighbors], chosen, cell: float) -> bool:
+    shown = {row for found in rankings.values() for row in found.rows[chosen].ravel().tolist()}
+    return all(width_of(gallery.text(row), 8) < cell - 0.3 for row in shown)
+
+
+def _caption(queries: Appearance, query: int) -> str:
+    if queries.kind != "ids":
+        return f"query: {queries.name(query)}"
+    return f"query {queries.ids[query]}" + ("" if queries.labels is None else f": {queries.name(query)}")
+
+
+def _change(gain: float) -> str:
+    sign = "▲" if gain > 0 else "▼" if gain < 0 else "="
+    return f"{sign} {100 * gain:+.0f} AP@R".replace("-", "−")

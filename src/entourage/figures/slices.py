@@ -6,9 +6,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from entourage.figures.cells import draw_frame, draw_picture, new_sheet, write, write_title
+from entourage.figures.style import STYLES, head, tidy
+
 __all__ = ["draw_first_slices", "draw_specialities"]
 
-_STYLES = (("o", "-"), ("s", "--"), ("^", ":"), ("D", "-."))
 _CELL = 0.62  # inches
 
 
@@ -19,17 +21,16 @@ def draw_first_slices(recalls: dict[str, dict[int, Sequence[float]]], title: str
     """
     ks = list(next(iter(recalls.values())))
     figure = Figure(figsize=(1.2 + 3.4 * len(ks), 3.9), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    head(figure, title)
     for place, k in enumerate(ks, start=1):
         axes = figure.add_subplot(1, len(ks), place)
-        for (model, by_k), (marker, line) in zip(recalls.items(), _STYLES, strict=False):
+        for (model, by_k), (colour, line, marker) in zip(recalls.items(), STYLES, strict=False):
             values = [100 * value for value in by_k[k]]
-            axes.plot(range(1, len(values) + 1), values, marker=marker, linestyle=line, label=model)
+            axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, linestyle=line, label=model)
         axes.set_title(f"recall@{k}", fontsize=10)
         axes.set_xlabel("first m slices")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="y", color="0.92")
+        tidy(axes)
         if place == 1:
             axes.set_ylabel("%")
             axes.legend(frameon=False)
@@ -41,14 +42,12 @@ def draw_specialities(pictures: Sequence[Sequence], counts: Sequence[int], title
 
     pictures[k]: some that slice k + 1 alone finds, each a PIL image or an array; counts[k]: how many there are.
     """
-    figure = Figure(figsize=(_CELL * (most + 2.4), _CELL * (len(pictures) + 1)))
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(-2.2, most + 0.2), ylim=(len(pictures) + 0.1, -0.9))
-    axes.axis("off")
-    axes.text(-2.1, -0.5, title, fontsize=11, fontweight="bold", va="center")
+    figure, axes = new_sheet(-2.2, most + 0.2, -0.9, len(pictures) + 0.1, _CELL)
+    write_title(axes, -2.1, -0.5, title, size=11)
     for row, (found, count) in enumerate(zip(pictures, counts, strict=True)):
-        axes.text(-0.15, row + 0.5, f"learner {row + 1}\n{count} found", ha="right", va="center", fontsize=8)
+        write(axes, -0.15, row + 0.5, f"learner {row + 1}\n{count} found", size=8, ha="right")
         for place, picture in enumerate(found[:most]):
-            extent = (place + 0.05, place + 0.95, row + 0.95, row + 0.05)
-            axes.imshow(np.asarray(picture), cmap="gray", vmin=0, vmax=255, extent=extent)
+            box = (place + 0.05, row + 0.05, 0.9, 0.9)
+            draw_picture(axes, np.asarray(picture), box)
+            draw_frame(axes, box, None)
     return figure

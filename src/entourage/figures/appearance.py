@@ -1,0 +1,80 @@
+"""How the items of a set look in a figure: as pictures, as texts, or, where neither is known, by their ids."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from entourage.errors import CorruptImage, InputError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["Appearance", "same_label"]
+
+
+@dataclass(frozen=True, eq=False)
+class Appearance:
+    """N items: ids (N,); labels (N,) where known; picture(row), a PIL image, or texts (N,), or neither.
+
+    Items that have both a picture and a text are shown as pictures.
+
+    >>> shown = Appearance(np.array([7, 8]), labels=np.array(["cat", "dog"]))
+    >>> shown.kind, shown.name(1), Appearance(np.array([7, 8])).name(1)
+    ('ids', 'dog', '8')
+    """
+
+    ids: np.ndarray
+    labels: np.ndarray | None = None
+    picture: "Callable[[int], Image] | None" = None
+    texts: Sequence[str] | None = None
+
+    def __post_init__(self):
+        for name in ("labels", "texts"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.ids):
+                raise InputError(f"there are {len(values)} {name} for {len(self.ids)} ids; wanted one of each per item")
+
+    @classmethod
+    def of(cls, items, *, texts: Sequence[str] | None = None) -> "Appearance":
+        """From an image set (ids, labels, picture) or from Embeddings (ids, labels)."""
+        return cls(items.ids, items.labels, getattr(items, "picture", None), texts)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def kind(self) -> str:
+        """What the items are shown as: "pictures", "texts" or "ids"."""
+        return "pictures" if self.picture else "texts" if self.texts is not None else "ids"
+
+    def name(self, row: int) -> str:
+        """What an item is called: its label if known, else its id."""
+        return str((self.ids if self.labels is None else self.labels)[row])
+
+    def text(self, row: int) -> str:
+        """What stands for an item without a picture: its text if there is one, else its id."""
+        return str(self.ids[row] if self.texts is None else self.texts[row])
+
+    def thumbnail(self, row: int, side: int = 160) -> "Image | None":
+        """The picture of an item, no side longer than `side` pixels; None if it has none or its file is damaged."""
+        if self.picture is None:
+            return None
+        try:
+            picture = self.picture(row)
+        except CorruptImage:  # one bad file must not cost the whole figure: its id is shown
+            return None
+        picture = picture if picture.mode in ("L", "RGB") else picture.convert("RGB")
+        if max(picture.size) <= side:
+            return picture
+        small = picture.copy()
+        small.thumbnail((side, side))
+        return small
+
+
+def same_label(query: Appearance, row: int, gallery: Appearance, other: int) -> bool | None:
+    """Whether an item of the gallery is right for a query; None where a label is unknown."""
+    if query.labels is None or gallery.labels is None:
+        return None
+    return bool(query.labels[row] == gallery.labels[other])

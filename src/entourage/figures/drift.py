@@ -1,0 +1,284 @@
+"""Where items lie before refinement and where they go: a dot and an arrow for each, or a density and mean arrows.
+
+Positions are those of `projection.lay_out` and `projection.follow`. Only nearness means anything in such a plane, so
+there are no axes. The most frequent labels have a colour and a shape of their own and stand beside their items.
+"""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from entourage.errors import InputError
+from entourage.figures.appearance import Appearance
+from entourage.figures.cells import NEUTRAL, draw_frame, draw_picture, draw_text, write
+from entourage.figures.key import Key
+from entourage.figures.label_styles import NAMED, REST, THIN, styles_of
+from entourage.figures.room import Room
+from entourage.figures.words import shorten, width_of
+
+__all__ = ["MOST_ARROWS", "SUBSCRIPTS", "draw_drift"]
+
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+MOST_ARROWS = 3000
+"""Beyond so many items there are no dots and arrows of single ones."""
+
+_STREAM, _TRAVELLER = "#1f6fb4", "#c4314b"  # mean arrows; dots on their way over a density
+_WIDTH, _HEIGHT = 10.0, 7.4  # inches, of the plane
+_MARGIN, _ABOVE, _BELOW = 0.15, 0.85, 0.5
+_SHORTEST = 0.06  # inches; a shorter arrow would be a speck
+_PICTURE, _TEXT = (0.46, 0.46), (1.45, 0.44)
+_CELL = 0.42  # inches between mean arrows
+_FEWEST = 5  # items in the mean of an arrow
+
+
+def draw_drift(
+    positions: np.ndarray,
+    appearance: Appearance,
+    title: str,
+    *,
+    moving: np.ndarray | None = None,
+    thumbnails: int = 24,
+    note: str = "",
+) -> Figure:
+    """Items at e_0 and e_T with arrows between; beyond MOST_ARROWS a density of e_T and arrows of mean moves.
+
+    positions (T + 1, N, 2); moving: rows that may have arrows, all if None; thumbnails: so many pictures, or texts, of
+    the items that went farthest, where there is room for them. Moves too short to see have no arrow.
+    """
+    picture = DriftPicture(positions, appearance, title, moving=moving, thumbnails=thumbnails, note=note)
+    picture.show(1.0)
+    return picture.figure
+
+
+class DriftPicture:
+    """A drawing of the drift that can show any moment of it: draw_drift shows the end, motion all of it."""
+
+    def __init__(
+        self, positions, appearance: Appearance, title: str, *, moving=None, thumbnails=24, note="", travelling=False
+    ):
+        """travelling: over a density, dots of some moving items, too: it is of e_0 then."""
+        positions = np.asarray(positions, float)
+        if positions.ndim != 3 or positions.shape[1:] != (len(appearance), 2):
+            raise InputError(
+                f"positions have shape {positions.shape} for {len(appearance)} items; wanted (T + 1, N, 2)"
+            )
+        self.places = _on_paper(positions)  # (T + 1, N, 2) inches
+        self.appearance = appearance
+        self.moving = np.arange(len(appearance)) if moving is None else np.sort(np.asarray(moving, int))
+        self.dense = len(appearance) > MOST_ARROWS
+        self.figure = Figure(figsize=(_WIDTH + 2 * _MARGIN, _HEIGHT + _ABOVE + _BELOW))
+        self.axes = self._new_axes()
+        self.styles = styles_of(appearance.labels, self.places[-1])
+        self._dots, self._leaders = [], []
+        self._write_title(title, note)
+        room = Room(_WIDTH, _HEIGHT)
+        if self.dense:
+            self._draw_density(room, 0 if travelling else -1)
+        else:
+            self._draw_dots(room)
+        if self.dense and travelling:
+            self._draw_travellers()
+        self._draw_arrows(room)
+        self._name_labels(room)
+        self._draw_thumbnails(room, thumbnails)
+        self._draw_key()
+
+    def show(self, moment: float) -> None:
+        """Move everything to a moment between 0, e_0, and 1, e_T."""
+        now = at_moment(self.places, moment)
+        for dots, rows in self._dots:
+            dots.set_offsets(now[rows])
+        for line, row, anchor in self._leaders:
+            line.set_data(*zip(now[row], anchor, strict=True))
+        tails, heads = self._arrow_ends(now)
+        self.arrows.set_UVC(*(heads - tails).T)
+
+    @property
+    def n_steps(self) -> int:
+        return len(self.places) - 1
+
+    # ---- the sheet -----------------------------------------------------------------------------------------------
+
+    def _new_axes(self):
+        width, height = self.figure.get_size_inches()
+        axes = self.figure.add_axes((_MARGIN / width, _BELOW / height, _WIDTH / width, _HEIGHT / height))
+        axes.set(xlim=(0, _WIDTH), ylim=(_HEIGHT, 0))  # down, as on the sheets of cells.py
+        axes.axis("off")
+        return axes
+
+    def _write_title(self, title: str, note: str) -> None:
+        said = note or "t-SNE of e₀; then each item is fitted again to its similarities while all others stay"
+        write(self.axes, 0.05, -0.58, shorten(title, _WIDTH * 0.88, 13), size=13, fontweight="bold")
+        write(self.axes, 0.05, -0.26, shorten(said, _WIDTH, 9), size=9, color="0.4")
+
+    # ---- items ---------------------------------------------------------------------------------------------------
+
+    def _draw_dots(self, room: Room) -> None:
+        size = float(np.clip(9000 / len(self.appearance), 7, 34))
+        for rows, colour, shape, _ in self.styles:
+            first, area = self.places[0, rows], size * (1.6 if shape in THIN else 1)
+            self.axes.scatter(*first.T, s=0.45 * area, c=colour, marker=shape, alpha=0.35, linewidths=0, zorder=2)
+            now = self.axes.scatter(*first.T, s=area, c=colour, marker=shape, edgecolors="white", linewidths=0.3)
+            now.set_zorder(4)
+            self._dots.append((now, rows))
+        room.add_dots(self.places[0])
+        room.add_dots(self.places[-1])
+
+    def _draw_density(self, room: Room, step: int) -> None:
+        self._shaded = f"e{step % len(self.places)}".translate(SUBSCRIPTS)
+        grid = {"gridsize": (90, 58), "extent": (0, _WIDTH, 0, _HEIGHT), "mincnt": 1}
+        self.hexagons = self.axes.hexbin(*self.places[step].T, **grid, bins="log", cmap="Greys", zorder=1)
+        most = max(2.0, float(self.hexagons.get_array().max()))
+        self.hexagons.set_clim(0.4, most**2)  # pale enough for arrows to be seen on it
+        room.add_dots(self.hexagons.get_offsets())
+
+    def _draw_travellers(self) -> None:
+        rows = self.moving[np.linspace(0, len(self.moving) - 1, min(len(self.moving), MOST_ARROWS)).astype(int)]
+        dots = self.axes.scatter(*self.places[0, rows].T, s=5, c=_TRAVELLER, alpha=0.6, linewidths=0, zorder=2)
+        self._dots.append((dots, rows))
+
+    # ---- arrows --------------------------------------------------------------------------------------------------
+
+    def _draw_arrows(self, room: Room) -> None:
+        self._groups = self._mean_groups() if self.dense else self._single_groups()
+        self.arrow_scale = self._readable_scale() if self.dense else 1.0
+        tails, heads = self._arrow_ends(self.places[-1])
+        colours = np.full(len(self.appearance), REST, dtype=object)
+        if not self.dense:
+            for rows, colour, _, _ in self.styles:
+                colours[rows] = colour
+        chosen = [_STREAM if self.dense else colours[rows[0]] for rows in self._groups]
+        self.arrows = self.axes.quiver(
+            *tails.T, *(heads - tails).T, color=chosen, angles="xy", scale_units="xy", scale=1, units="inches",
+            width=0.016 if self.dense else 0.011, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0,
+            alpha=0.85, zorder=3,
+        )  # fmt: skip
+        if not self.dense:
+            room.add_lines(tails, heads)
+
+    def _single_groups(self) -> list[np.ndarray]:
+        lengths = np.linalg.norm(self.places[-1] - self.places[0], axis=1)
+        return [np.array([row]) for row in self.moving if lengths[row] >= _SHORTEST]
+
+    def _mean_groups(self) -> list[np.ndarray]:
+        """Moving items by the cell of a grid that they start in; those of cells with very few have no arrow."""
+        cells = (self.places[0, self.moving] // _CELL).astype(int) @ [1000, 1]
+        order = np.argsort(cells, kind="stable")
+        groups = np.split(self.moving[order], np.flatnonzero(np.diff(cells[order])) + 1) if len(order) else []
+        moves = self.places[-1] - self.places[0]
+        return [g for g in groups if len(g) >= _FEWEST and np.linalg.norm(moves[g].mean(axis=0)) >= _SHORTEST]
+
+    def _readable_scale(self) -> float:
+        """By how much mean arrows are shortened for hardly any to reach beyond the foot of the next."""
+        moves = self.places[-1] - self.places[0]
+        lengths = [np.linalg.norm(moves[rows].mean(axis=0)) for rows in self._groups]
+        return min(1.0, _CELL / np.quantile(lengths, 0.95)) if lengths else 1.0
+
+    def _arrow_ends(self, now: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ends = [(self.places[0, rows].mean(axis=0), now[rows].mean(axis=0)) for rows in self._groups]
+        tails, heads = np.array(ends).reshape(-1, 2, 2).transpose(1, 0, 2)
+        return tails, tails + self.arrow_scale * (heads - tails)
+
+    # ---- names, pictures, key ------------------------------------------------------------------------------------
+
+    def _name_labels(self, room: Room) -> None:
+        labels = self.appearance.labels
+        if labels is None or (self.dense and len(np.unique(labels)) > NAMED):
+            return  # the items of one class among thousands lie at no one place
+        for rows, colour, _, name in self.styles:
+            if name is None:
+                continue
+            text = shorten(name, 1.5, 8)
+            size = (width_of(text, 8) * 1.12 + 0.04, 0.15)  # bold letters are wider
+            place = room.place(size, np.median(self.places[-1, rows], axis=0), farthest=0.9, per_dot=0.06)
+            if place is not None:
+                written = write(self.axes, *place, text, size=8, ha="center", color=colour, fontweight="bold")
+                written.set_path_effects(_halo())
+
+    def _draw_thumbnails(self, room: Room, most: int) -> None:
+        kind = self.appearance.kind
+        if kind == "ids" or most < 1:
+            return
+        size, shown = (_PICTURE, most) if kind == "pictures" else (_TEXT, min(most, 14))
+        colours = {row: colour for rows, colour, _, _ in self.styles for row in rows}
+        for row in self._farthest(most):
+            if not shown:
+                break
+            place = room.place(size, self.places[-1, row], farthest=1.6 if not self.dense else 5.0)
+            if place is None:
+                continue
+            shown -= 1
+            box = (place[0] - size[0] / 2, place[1] - size[1] / 2, *size)
+            self._draw_item(row, box, NEUTRAL if self.dense else colours[row])
+
+    def _farthest(self, most: int) -> list[int]:
+        """Moving rows, those that went farthest first; few of one label, so that many are seen."""
+        lengths = np.linalg.norm(self.places[-1] - self.places[0], axis=1)
+        order = self.moving[np.argsort(-lengths[self.moving], kind="stable")]
+        if self.appearance.labels is None:
+            return order.tolist()
+        of_each = max(2, -(-most // len(np.unique(self.appearance.labels))))
+        seen: dict = {}
+        chosen = []
+        for row in order:
+            label = self.appearance.labels[row]
+            seen[label] = seen.get(label, 0) + 1
+            if seen[label] <= of_each:
+                chosen.append(int(row))
+        return chosen
+
+    def _draw_item(self, row: int, box, colour: str) -> None:
+        """A picture or text in a frame, with a line to where its item is."""
+        picture = self.appearance.thumbnail(row)
+        if picture is None:
+            draw_text(self.axes, self.appearance.text(row), box, size=7, clear=True)
+        else:
+            draw_picture(self.axes, np.asarray(picture), box)
+        draw_frame(self.axes, box, None, edge=colour)
+        x, y, width, height = box
+        target = np.clip(self.places[-1, row], (x, y), (x + width, y + height))  # the nearest point of the frame
+        (line,) = self.axes.plot(*zip(self.places[-1, row], target, strict=True), color="0.45", linewidth=0.6, zorder=2)
+        self._leaders.append((line, row, target))
+
+    def _draw_key(self) -> None:
+        """What the marks mean, in a line below the plane."""
+        key = Key(self.axes, _HEIGHT + 0.24)
+        last = f"e{self.n_steps}".translate(SUBSCRIPTS)
+        if self.dense:
+            key.bar(self.hexagons, f"items around a place at {self._shaded}")
+            scale = "" if self.arrow_scale == 1 else f", drawn at {100 * self.arrow_scale:.0f} % of its length"
+            key.arrow(_STREAM, f"mean way from e₀ to {last} of items that start around its foot{scale}")
+            return
+        key.dot(NEUTRAL, 0.35, "an item at e₀")
+        key.dot(NEUTRAL, 1.0, f"at {last}")
+        key.arrow(NEUTRAL, f"its way, where it can be seen ({len(self._groups)} of {len(self.moving)})")
+        if self.styles[0][1] == REST:
+            key.dot(REST, 1.0, f"other labels ({self._n_other_labels()})")
+
+    def _n_other_labels(self) -> int:
+        return len(np.unique(self.appearance.labels)) - NAMED
+
+
+def at_moment(places: np.ndarray, moment: float) -> np.ndarray:
+    """Where everything is at a moment between 0, e_0, and 1, e_T: straight on from step to step, (N, 2)."""
+    steps = len(places) - 1
+    step = min(int(moment * steps), max(steps - 1, 0))
+    share = moment * steps - step
+    return places[step] + share * (places[min(step + 1, steps)] - places[step])
+
+
+def _on_paper(positions: np.ndarray) -> np.ndarray:
+    """Positions turned until they are widest from left to right, and scaled to fill the plane, in inches."""
+    spread = positions[0] - positions[0].mean(axis=0)
+    wide = np.linalg.eigh(spread.T @ spread)[1][:, ::-1]  # the direction in which they vary most, and the other
+    positions = positions @ (wide * np.sign(np.diag(wide) + 1e-12))  # turned by less than a half
+    low, high = positions.min(axis=(0, 1)), positions.max(axis=(0, 1))
+    room = np.array([_WIDTH, _HEIGHT]) - 0.5
+    scale = (room / np.maximum(high - low, 1e-9)).min()
+    return (positions - (low + high) / 2) * scale + np.array([_WIDTH, _HEIGHT]) / 2
+
+
+def _halo():
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=2.5, foreground="white")]

@@ -1,0 +1,248 @@
+"""One query: what it looked at, and how its nearest neighbours changed.
+
+On the left lines run from the query to the items it attended to, one for each block, as wide as the attention. On the
+right stand its neighbours before and after, with an arrow from each place before to the place after.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, PathPatch
+from matplotlib.path import Path
+
+from entourage.errors import InputError
+from entourage.figures.appearance import Appearance, same_label
+from entourage.figures.cells import INK, draw_cell, new_sheet, write, write_title
+from entourage.figures.words import POINTS, shorten, wrap
+from entourage.values import Neighbors
+
+__all__ = ["draw_query"]
+
+_SHOWN = 8
+_BLUES = ((0.62, 0.76, 0.88), (0.05, 0.24, 0.47))  # the first block and the last
+_HEAD = 1.0  # inches above the cells
+_HAIR = 0.3  # points, of a line that stands for next to nothing
+_NOTHING = 0.005  # an item that no block attends to more is not shown
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Inches: of a cell, of the query, of the words beside cells, and of the room for lines and for arrows."""
+
+    cell: tuple[float, float]
+    query: tuple[float, float]
+    words: float
+    lines: float = 1.35
+    arrows: float = 1.9
+
+    @property
+    def attended(self) -> float:
+        return self.query[0] + self.lines
+
+    @property
+    def before(self) -> float:
+        return self.attended + self.cell[0] + 2 * self.words + 0.35
+
+    @property
+    def after(self) -> float:
+        return self.before + self.cell[0] + self.arrows
+
+    @property
+    def width(self) -> float:
+        return self.after + self.cell[0] + self.words
+
+
+_PICTURES = _Layout(cell=(0.7, 0.7), query=(1.3, 1.3), words=1.05)
+_TEXTS = _Layout(cell=(2.2, 0.56), query=(1.6, 1.2), words=0.42, lines=1.2, arrows=1.7)
+_IDS = _Layout(cell=(1.2, 0.42), query=(1.2, 0.6), words=1.05)
+
+
+def draw_query(
+    queries: Appearance,
+    row: int,
+    before: Neighbors,
+    after: Neighbors,
+    attention_rows: np.ndarray,
+    weights: np.ndarray,
+    title: str,
+    *,
+    gallery: Appearance | None = None,
+    positions: np.ndarray | None = None,
+) -> Figure:
+    """Item `row` of the queries, its attention and its first 8 neighbours.
+
+    before, after: one query's neighbours, in rows[0], of the gallery (default: of the queries); what stands behind the
+    eighth is not shown, but tells where a newcomer came from and a neighbour went to. attention_rows (k,): what the
+    query attended to; weights (T, k): how much, in each block, sums of 1; the 8 attended to most are shown.
+    positions (8,): places before, counted from 1, of the first neighbours after, where `before` is not that deep.
+    """
+    weights = np.asarray(weights, float)
+    _check(before, after, attention_rows, weights)
+    gallery = queries if gallery is None else gallery
+    layout = {"pictures": _PICTURES, "texts": _TEXTS, "ids": _IDS}[gallery.kind]
+    if gallery.labels is None:
+        layout = replace(layout, words=_TEXTS.words)  # shares and ranks alone
+    count = max(1, min(_SHOWN, max(before.k, after.k, len(attention_rows))))
+    height = max(layout.cell[1] * count, layout.query[1] + 0.5)
+    figure, axes = new_sheet(-0.15, layout.width + 0.1, -_HEAD, height + 0.3, 1.0)
+    write_title(axes, 0, -_HEAD + 0.25, title)
+    shown = _most_attended(weights)
+    middle = max(layout.cell[1] * len(shown), layout.query[1] + 0.5) / 2
+    sheet = _Sheet(axes, layout, queries, row, gallery, middle)
+    sheet.query()
+    sheet.attention(np.asarray(attention_rows), weights, shown)
+    sheet.rankings(before.rows[0], after.rows[0], positions)
+    return figure
+
+
+def _check(before: Neighbors, after: Neighbors, attention_rows, weights: np.ndarray) -> None:
+    for name, found in (("before", before), ("after", after)):
+        if len(found) != 1:
+            raise InputError(f"{name} has neighbours of {len(found)} queries; wanted those of the one that is drawn")
+    if weights.ndim != 2 or not weights.size or weights.shape[1] != len(attention_rows):
+        raise InputError(f"weights have shape {weights.shape}; wanted (T, {len(attention_rows)}), a row for each block")
+
+
+def _most_attended(weights: np.ndarray) -> np.ndarray:
+    """Columns of weights (T, k), the one attended to most first; those that nothing attends to are left out."""
+    order = np.argsort(-weights.mean(axis=0), kind="stable")[:_SHOWN]
+    return order[weights[:, order].max(axis=0) >= _NOTHING]
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """Where everything of one query is drawn; middle: the height at which the query stands, in inches."""
+
+    axes: object
+    layout: _Layout
+    queries: Appearance
+    row: int
+    gallery: Appearance
+    middle: float
+
+    def query(self) -> None:
+        width, height = self.layout.query
+        top = self.middle - height / 2
+        draw_cell(
+            self.axes, self.queries, self.row, 0, top, None, width=width, height=height, inset=0.03, edge=INK, size=9
+        )
+        if self.queries.name(self.row) != self.queries.text(self.row):
+            name = shorten(self.queries.name(self.row), width, 9)
+            write(self.axes, width / 2, top + height + 0.12, name, size=9, ha="center")
+        write(self.axes, width / 2, top - 0.12, "query", size=9, ha="center", color="0.35")
+
+    def attention(self, rows: np.ndarray, weights: np.ndarray, shown: np.ndarray) -> None:
+        """The columns shown of rows (k,) and weights (T, k), each at the end of a bundle of lines."""
+        (width, height), x = self.layout.cell, self.layout.attended
+        for place, column in enumerate(shown):
+            y = place * height
+            self.cell(int(rows[column]), x, y)
+            self.bundle(weights[:, column], x, y + height / 2, weights.max())
+            self.words(x + width + 0.07, y, _share(weights[:, column]), int(rows[column]), "left")
+        self.heading(x + width / 2, "looks at", "one line per block, the first on top; width: share of attention")
+        left = weights.shape[1] - len(shown)
+        if left:
+            rest = weights.sum(axis=1).mean() - weights[:, shown].sum(axis=1).mean()
+            said = f"and {left} other{'s' if left > 1 else ''}: {100 * rest:.0f} %"
+            write(self.axes, x, len(shown) * height + 0.14, said, size=8, color="0.35")
+
+    def bundle(self, weights: np.ndarray, x: float, y: float, most: float) -> None:
+        """T lines from the query to the cell at (x, y), block 1 on top; most: the largest weight of all cells."""
+        step = 0.74 * self.layout.cell[1] / len(weights)
+        start = self.layout.query[0] - 0.03
+        for number, weight in enumerate(weights):
+            offset = (number - (len(weights) - 1) / 2) * step
+            begin, end = (start, self.middle + 0.4 * offset), (x, y + offset)
+            half = (begin[0] + end[0]) / 2
+            curve = Path([begin, (half, begin[1]), (half, end[1]), end], [Path.MOVETO, *[Path.CURVE4] * 3])
+            wide = max(_HAIR, 0.9 * step * POINTS * weight / max(most, 1e-9))
+            line = PathPatch(curve, fill=False, edgecolor=_shade(number, len(weights)), linewidth=wide, zorder=0.5)
+            line.set_capstyle("butt")
+            self.axes.add_patch(line)
+
+    def rankings(self, before: np.ndarray, after: np.ndarray, positions) -> None:
+        """Both columns, and an arrow for each neighbour of either: across if it is in both, else in or out."""
+        width, height = self.layout.cell
+        stood = {int(row): place for place, row in enumerate(before)}
+        stands = {int(row): place for place, row in enumerate(after)}
+        if positions is not None:
+            stood |= {int(row): int(place) - 1 for row, place in zip(after, positions, strict=False)}
+        for place, row in enumerate(before[:_SHOWN].tolist()):
+            self.cell(row, self.layout.before, place * height)
+            self.words(self.layout.before - 0.07, place * height, f"{place + 1}", row, "right")
+            if stands.get(row, _SHOWN) < _SHOWN:
+                self.across(place, stands[row])
+            else:
+                self.out(place, stands.get(row))
+        for place, row in enumerate(after[:_SHOWN].tolist()):
+            self.cell(row, self.layout.after, place * height)
+            self.words(self.layout.after + width + 0.07, place * height, f"{place + 1}", row, "left")
+            if stood.get(row, _SHOWN) >= min(_SHOWN, len(before)):
+                self.into(place, stood.get(row))
+        self.heading(self.layout.before + width / 2, "nearest before")
+        self.heading(self.layout.after + width / 2, "nearest after")
+
+    def across(self, place: int, to: int) -> None:
+        """Upwards or level: dark and solid; downwards: grey and dashed."""
+        begin, end = (self.layout.before + self.layout.cell[0], place), (self.layout.after, to)
+        self.arrow(begin, end, falls=to > place)
+
+    def into(self, place: int, stood: int | None) -> None:
+        end = self.layout.after
+        self.arrow((end - 0.36, place), (end, place), falls=False)
+        self.aside(end - 0.38, place, "new" if stood is None else f"from {stood + 1}", "right")
+
+    def out(self, place: int, stands: int | None) -> None:
+        begin = self.layout.before + self.layout.cell[0]
+        self.arrow((begin, place), (begin + 0.36, place), falls=True)
+        self.aside(begin + 0.4, place, "out" if stands is None else f"to {stands + 1}", "left")
+
+    def arrow(self, begin: tuple[float, int], end: tuple[float, int], *, falls: bool) -> None:
+        height = self.layout.cell[1]
+        colour, style = ("0.55", (0, (3, 2))) if falls else (INK, "solid")
+        points = [(x, (place + 0.5) * height) for x, place in (begin, end)]
+        arrow = FancyArrowPatch(
+            *points,
+            arrowstyle="-|>",
+            mutation_scale=9,
+            shrinkA=2,
+            shrinkB=2,
+            color=colour,
+            linestyle=style,
+            linewidth=1.2,
+            zorder=2,
+        )
+        self.axes.add_patch(arrow)
+
+    def aside(self, x: float, place: int, said: str, side: str) -> None:
+        """A word between the columns, on white, so that arrows which pass behind do not run through it."""
+        under = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"}
+        y = (place + 0.5) * self.layout.cell[1]
+        write(self.axes, x, y, said, size=8, ha=side, bbox=under, zorder=3, color="0.25")
+
+    def cell(self, row: int, x: float, y: float) -> None:
+        right = same_label(self.queries, self.row, self.gallery, row)
+        width, height = self.layout.cell
+        draw_cell(self.axes, self.gallery, row, x, y, right, width=width, height=height, inset=0.03)
+
+    def words(self, x: float, y: float, said: str, row: int, side: str) -> None:
+        """A rank or a share beside a cell and, where there is room, what the item is called."""
+        if self.layout.words > 1 and self.gallery.labels is not None:
+            said += "\n" + "\n".join(wrap(self.gallery.name(row), self.layout.words - 0.15, 2, 7.5))
+        write(self.axes, x, y + self.layout.cell[1] / 2, said, size=7.5, ha=side, color="0.25")
+
+    def heading(self, x: float, said: str, note: str = "") -> None:
+        write(self.axes, x, -0.28, said, size=10, ha="center", fontweight="bold")
+        if note:
+            write(self.axes, x, -0.1, note, size=7.5, ha="center", color="0.35")
+
+
+def _share(weights: np.ndarray) -> str:
+    first, last = (f"{100 * weight:.0f}" for weight in (weights[0], weights[-1]))
+    return f"{first} %" if first == last else f"{first} → {last} %"
+
+
+def _shade(number: int, count: int) -> tuple[float, ...]:
+    share = number / max(count - 1, 1)
+    return tuple((1 - share) * first + share * last for first, last in zip(*_BLUES, strict=True))

@@ -13,7 +13,8 @@ sizes       dimensions of the embedding                                         
 ENTOURAGE_DATA) with one folder a class. Every encoder is trained for as many epochs; the one kept is chosen on training
 classes held out. Scores are of the test classes, searched among themselves. Nothing is chosen on them: settings are the
 defaults but for what a table varies. Scores go to benchmarks/results/intra_batch.json as they come, tables to
-intra_batch.md and, without --quick, into docs/intra_batch.md; what is there already is not measured again.
+intra_batch.md and, without --quick, into docs/intra_batch.md; what is there already is not measured again. The grid is
+drawn as well, as intra_batch_DATA_grid.png.
 """
 
 import json
@@ -28,6 +29,8 @@ from entourage.embedding import embed
 from entourage.encoders import save_encoder
 from entourage.encoders.saving import small_encoder_for
 from entourage.evaluation import evaluate_embeddings
+from entourage.figures import save
+from entourage.figures.grid import draw_grid
 from entourage.progress import terminal_progress
 from entourage.settings import to_dict
 from entourage.settings.intra_batch import DISTILLATIONS, IntraBatchSettings, StudentSettings
@@ -38,7 +41,7 @@ from entourage.systems.intra_batch.student import train_student
 from entourage.systems.intra_batch.test_time import refine_by_messages
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, parser_of, protocol, run, splits
+from small_scale import Results, arguments, of_row, parser_of, protocol, run, splits
 
 PAGE = Path(__file__).parent.parent / "docs" / "intra_batch.md"
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R", "nmi": "NMI"}
@@ -80,6 +83,7 @@ def main() -> None:
         for part in options.parts.split(","):
             PARTS[part](bench)
             report(bench.results, options.page)
+    draw_grids(bench.results)
     print(bench.results.file.with_suffix(".md").read_text())
 
 
@@ -215,6 +219,32 @@ def report(results: Results, page: Path | None) -> None:
         if page:
             fill(page, f"intra_batch {part}", table)
     results.file.with_suffix(".md").write_text("\n".join(texts))
+
+
+def draw_grids(results: Results) -> None:
+    """Recall@1 over steps and heads, a picture for every dataset that has it."""
+    for dataset, result in results.all.items():
+        rows = of_row(result, "grid")
+        cells = {tuple(map(int, row.split(" x "))): recalls(by_seed) for row, by_seed in rows.items() if by_seed}
+        if not cells:
+            continue
+        steps, heads = (sorted(set(values)) for values in zip(*cells, strict=True))
+        of_cell = [[cells.get((step, head), [np.nan]) for head in heads] for step in steps]
+        figure = draw_grid(
+            [[np.mean(values) for values in row] for row in of_cell],
+            steps,
+            heads,
+            "message-passing steps",
+            "heads",
+            f"{dataset}: recall@1, unseen classes",
+            value_title="recall@1, %",
+            spread=[[np.std(values, ddof=1) if len(values) > 1 else np.nan for values in row] for row in of_cell],
+        )
+        save(figure, results.file.with_name(f"{results.file.stem}_{dataset}_grid.png"))
+
+
+def recalls(by_seed: dict) -> list[float]:
+    return [100 * scores["recall@1"] for scores in by_seed.values()]
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from entourage import ContextRefiner, evaluate
+from entourage import ContextRefiner, data, evaluate
 from entourage.cli import app
 from entourage.demo import DemoSettings, run_demo
 from entourage.errors import FileError
+from entourage.refinements import open_refinement
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 
@@ -25,36 +26,45 @@ def run(tmp_path_factory, short_rehearsals):
 
 def test_run_folder_holds_vectors_model_metrics_and_pictures(run):
     folder, result, _ = run
-    raw, refined = np.load(folder / "test_raw.npz"), np.load(folder / "test_refined.npz")
+    raw, refined = np.load(folder / "items.npz"), np.load(folder / "refined.npz")
     assert raw["vectors"].shape == refined["vectors"].shape == (120, 128)
     again = ContextRefiner.load(folder / "model").transform(raw["vectors"])
     np.testing.assert_allclose(again, refined["vectors"], atol=1e-5)
     written = json.loads((folder / "metrics.json").read_text())
-    assert written == result.document()
-    for name in ("steps.png", "retrieval.png"):
+    assert written | {"folder": str(folder)} == result.document()
+    for name in ("drift.png", "query.png", "retrieval.png", "steps.png"):
         with Image.open(folder / name) as picture:
             assert min(picture.size) > 500
 
 
 def test_scores_are_those_of_the_written_vectors(run):
     folder, result, _ = run
-    for name, scores in (("test_raw", result.before), ("test_refined", result.after)):
+    for name, key in (("items", "metrics_before"), ("refined", "metrics")):
         with np.load(folder / f"{name}.npz") as file:
             again = evaluate(file["vectors"], file["labels"], seed=0)
-        assert again.metrics == pytest.approx(scores.metrics)
+        assert again.metrics == pytest.approx(result.measured[key])
 
 
 def test_training_and_test_classes_are_disjoint(run):
     folder, *_ = run
-    train, test = (set(np.load(folder / f"{name}.npz")["labels"]) for name in ("train", "test_raw"))
+    train, test = (set(np.load(folder / f"{name}.npz")["labels"]) for name in ("train", "items"))
     assert not train & test
     assert not {label.split()[0] for label in train} & {label.split()[0] for label in test}
 
 
 def test_the_protocol_tells_how_the_refiner_was_learned_and_what_it_doubts(run):
     _, result, _ = run
-    assert result.protocol["refiner"].startswith("relational, chosen in rehearsals on training classes")
-    assert result.document()["warnings"] == result.warnings
+    assert result.measured["protocol"]["refiner"].startswith("relational, chosen in rehearsals on training classes")
+    assert result.measured["intervals"].keys() == {"recall@1", "map@r"} and result.measured["warnings"] == []
+
+
+def test_the_folder_is_a_kept_refinement_whose_pictures_are_drawn_again(run):
+    folder, result, _ = run
+    opened = open_refinement(folder)
+    assert opened.document == result.measured and opened.run["settings"]["demo"]["encoder_epochs"] == 2
+    again = data.load("glyphs", "test", per_class=10, max_classes=12, seed=0)
+    shown = opened.appearance()
+    assert np.asarray(shown.picture(17)).tolist() == again.pixels[17].tolist() and shown.name(17) == again.labels[17]
 
 
 def test_progress_is_reported_throughout(run):
@@ -67,6 +77,7 @@ def test_progress_is_reported_throughout(run):
         "choosing how to weigh",
         "embedding",
         "ranking",
+        "drawing pictures",
     } <= titles
     assert all(0 <= done <= total for _, done, total in events)
 

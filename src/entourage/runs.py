@@ -13,14 +13,12 @@ kept is chosen on training classes: test labels are used for the final scores al
 
 import json
 import os
-import platform
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +40,7 @@ from entourage.settings.intra_batch import PRESETS
 from entourage.shots import any_match
 from entourage.store import check_free, new_folder
 from entourage.values import Embeddings
+from entourage.versions import library_versions
 
 __all__ = ["SYSTEMS", "System", "TrainedRun", "encoder_of", "left_out", "partial_of", "system_named", "train_run"]
 
@@ -232,15 +231,9 @@ def _load(source, root, options: dict) -> tuple:
 
 
 def _config(system: str, described: dict, settings) -> dict:
-    import torch
-
-    versions = {"entourage": __version__, "python": platform.python_version(), "torch": torch.__version__}
-    for library in ("numpy", "transformers", "pytorch-metric-learning"):
-        with suppress(PackageNotFoundError):
-            versions[library] = version(library)
     seed = getattr(settings, "seed", 0)
     config = {"entourage": __version__, "system": system, "data": described, "settings": to_dict(settings)}
-    return config | {"seed": seed, "versions": versions}
+    return config | {"seed": seed, "versions": library_versions()}
 
 
 @contextmanager

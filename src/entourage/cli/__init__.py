@@ -19,13 +19,15 @@ from entourage.cli.doctor import doctor
 from entourage.cli.embed import embed
 from entourage.cli.evaluate import evaluate
 from entourage.cli.fit import fit
+from entourage.cli.plot import plot
 from entourage.cli.refine import refine
+from entourage.cli.report import report
 from entourage.cli.train import train
 from entourage.errors import EntourageError, EntourageWarning
 
 __all__ = ["app", "main"]
 
-COMMANDS = (demo, train, embed, fit, refine, evaluate, compare, doctor, datasets)
+COMMANDS = (demo, train, embed, fit, refine, evaluate, compare, doctor, plot, report, datasets)
 
 app = typer.Typer(
     name="entourage",

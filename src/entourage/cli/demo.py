@@ -27,8 +27,7 @@ def demo(
 
     with terminal_progress(log=True) as progress:
         result = run_demo(out, quick=quick, seed=seed, overwrite=overwrite, progress=progress)
-    print_warnings(result.warnings)
-    names = ("before", result.before.metrics), ("after", result.after.metrics)
-    print_report(
-        result.document(), as_json, facts(result.protocol), side_by_side(*names), f"Written to {result.folder}"
-    )
+    measured = result.document()
+    print_warnings(measured["warnings"])
+    names = ("before", measured["metrics_before"]), ("after", measured["metrics"])
+    print_report(measured, as_json, facts(measured["protocol"]), side_by_side(*names), f"Written to {result.folder}")

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import Json, Overwrite, Vectors, is_same
-from entourage.cli.output import facts, print_report, print_warnings
+from entourage.cli.kept_run import KeptRun
+from entourage.cli.options import DataOptions, Json, Overwrite, Root, Vectors, is_same
+from entourage.cli.output import facts, print_report, print_warnings, side_by_side
 from entourage.errors import InputError
 
 __all__ = ["refine"]
@@ -14,7 +15,9 @@ __all__ = ["refine"]
 
 def refine(
     vectors: Vectors,
-    out: Annotated[Path, typer.Option(help="File for the refined vectors, in the format of VECTORS.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File for the refined vectors, in the format of VECTORS; not needed with --run.")
+    ] = None,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -37,6 +40,25 @@ def refine(
         typer.Option(help="Items in a group (reciprocal) or chunk (nearest) of a run. Default: 7."),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Folder to keep it all in, for `entourage plot` and `entourage report`.")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="With --run: labels of VECTORS, for scores and pictures, never to refine by.")
+    ] = None,
+    context_labels: Annotated[str | None, typer.Option(help="With --run: labels of the gallery.")] = None,
+    pictures: Annotated[
+        str | None, typer.Option(help="With --run: the images VECTORS were made of: a dataset, a folder or a .csv.")
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="With --pictures: their split; of queries and a gallery `query,gallery`.")
+    ] = "test",
+    root: Root = None,
+    data_options: DataOptions = None,
+    texts: Annotated[
+        Path | None, typer.Option(help="With --run: the texts VECTORS were made of: .json, .txt or .csv.")
+    ] = None,
+    context_texts: Annotated[Path | None, typer.Option(help="With --texts: those of the gallery.")] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -44,30 +66,24 @@ def refine(
 
     They are written in the same format, ids and order kept.
     """
-    from entourage.progress import terminal_progress
-    from entourage.store import check_writable_like, read_vectors, write_like
+    from entourage.store import read_vectors
 
-    for given in filter(None, (vectors, context)):
-        for target in filter(None, (out, context_out)):
-            if target.exists() and is_same(target, given):
-                raise InputError(f"{target} is an input; give what is written a name of its own")
-    check_writable_like(vectors, out, overwrite=overwrite)
-    if context_out is not None:
-        if context is None:
-            raise InputError(f"--context-out is {context_out} but there is no gallery; add --context or leave it out")
-        check_writable_like(context, context_out, overwrite=overwrite)
-        if context_out.absolute() == out.absolute():
-            raise InputError(f"--out and --context-out are both {out}; give the refined gallery a name of its own")
+    kept = KeptRun(run, labels, context_labels, pictures, split, root, data_options, texts, context_texts)
+    kept.check(context, overwrite=overwrite)
+    _check_outputs(vectors, context, out, context_out, run, overwrite)
     items = read_vectors(vectors, labels=False)
     if model is not None and (model / "network").is_dir():
-        refused = {"--context": context, "--context-out": context_out, "--steps": steps}
+        refused = {"--context": context, "--context-out": context_out, "--steps": steps, "--run": run}
         groups = {"by": context_by or "reciprocal"} | ({} if context_size is None else {"size": context_size})
         return _refine_by_run(vectors, items, model, groups, out, refused, as_json)
     for option, value in {"--context-by": context_by, "--context-size": context_size}.items():
         if value is not None:
             raise InputError(f"{option} is {value} without a run of the system intra-batch; leave it out")
     gallery = None if is_same(context, vectors) else read_vectors(context, labels=False)
+    known = kept.read(vectors, context if gallery is not None else None)
 
+    from entourage.progress import terminal_progress
+    from entourage.store import write_like
     from entourage.systems.context_refiner import ContextRefiner
 
     with terminal_progress() as progress:
@@ -75,13 +91,19 @@ def refine(
             refiner = ContextRefiner().fit(items if gallery is None else gallery, progress=progress)
         else:
             refiner = ContextRefiner.load(model)
-        refined = refiner.transform(items, gallery, steps=steps, progress=progress)
-        write_like(vectors, out, refined)
+        if known is None:
+            refined = refiner.transform(items, gallery, steps=steps, progress=progress)
+        else:
+            by = "universal, no labels" if model is None else str(model)
+            refinement = kept.keep(refiner, known, steps, by, overwrite=overwrite, progress=progress)
+            refined = refinement.refined.vectors
+        if out is not None:
+            write_like(vectors, out, refined)
         if context_out is not None:
             among = items if gallery is None else gallery
             write_like(context, context_out, refiner.transform(among, steps=steps, progress=progress))
     warnings = refiner.report()["warnings"] if model is None else []
-    if gallery is not None and context_out is None:
+    if gallery is not None and context_out is None and out is not None:
         warnings = [*warnings, "search the refined queries in the refined gallery only: add --context-out to refine it"]
     print_warnings(warnings)
     protocol = {
@@ -95,11 +117,36 @@ def refine(
     metrics = dict(refiner.report()["metrics"]) if model is None else {}
     if refined.shape[1] == items.dim:
         metrics["mean_cosine_to_input"] = float((refined * items.vectors).sum(axis=1).mean())
-    document = {"protocol": protocol, "metrics": metrics, "warnings": warnings, "out": str(out)}
-    written = f"Written to {out}"
+    document = {"protocol": protocol, "metrics": metrics, "warnings": warnings}
+    written = {"out": out, "context_out": context_out, "run": run}
+    document |= {name: str(place) for name, place in written.items() if place is not None}
+    told = "Written to " + " and ".join(str(place) for place in written.values() if place is not None)
+    tables = [facts({**protocol, **metrics})]
+    if known is not None and refinement.document["metrics"]:
+        scores = {when: refinement.document[key] for when, key in (("before", "metrics_before"), ("after", "metrics"))}
+        document["scores"] = scores
+        tables.append(side_by_side(*scores.items()))
+    print_report(document, as_json, *tables, told)
+
+
+def _check_outputs(vectors: Path, context: Path | None, out, context_out, run, overwrite: bool) -> None:
+    """Refuse early what could not be written late."""
+    from entourage.store import check_writable_like
+
+    if out is None and run is None:
+        raise InputError("there is nothing to write to; wanted --out for the refined vectors, or --run to keep it all")
+    for given in filter(None, (vectors, context)):
+        for target in filter(None, (out, context_out)):
+            if target.exists() and is_same(target, given):
+                raise InputError(f"{target} is an input; give what is written a name of its own")
+    if out is not None:
+        check_writable_like(vectors, out, overwrite=overwrite)
     if context_out is not None:
-        document["context_out"], written = str(context_out), f"{written} and {context_out}"
-    print_report(document, as_json, facts({**protocol, **metrics}), written)
+        if context is None:
+            raise InputError(f"--context-out is {context_out} but there is no gallery; add --context or leave it out")
+        check_writable_like(context, context_out, overwrite=overwrite)
+        if out is not None and context_out.absolute() == out.absolute():
+            raise InputError(f"--out and --context-out are both {out}; give the refined gallery a name of its own")
 
 
 def _refine_by_run(vectors: Path, items, run: Path, groups: dict, out: Path, refused: dict, as_json: bool) -> None:

@@ -1,0 +1,38 @@
+"""`entourage plot`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entourage.cli.options import Overwrite, Seed
+from entourage.cli.output import print_warnings
+from entourage.doubts import heard_warnings
+
+__all__ = ["plot"]
+
+
+def plot(
+    kind: Annotated[
+        str, typer.Argument(help="drift, query, steps, sheet, training, ...; an unknown one lists those RUN has.")
+    ],
+    run: Annotated[Path, typer.Argument(help="A folder of `train`, of `refine --run`, or of the demo.", metavar="RUN")],
+    out: Annotated[Path, typer.Option(help="File for the picture: .png, .pdf or .svg; .mp4 or .gif for motion.")],
+    query: Annotated[str | None, typer.Option(help="The id of the query to show. Default: one that changed.")] = None,
+    points: Annotated[
+        int | None, typer.Option(min=2, help="At most so many items, whole classes where labels are known.")
+    ] = None,
+    slices: Annotated[
+        int | None, typer.Option(min=2, help="Into how many slices the embedding of a run is cut.")
+    ] = None,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw a picture of a run."""
+    from entourage.plots import PlotOptions, open_run, write_plot
+    from entourage.progress import terminal_progress
+
+    options = PlotOptions(query, points, seed, slices)
+    with heard_warnings(lambda text: print_warnings([text])), terminal_progress() as progress:
+        write_plot(kind, open_run(run), out, options, overwrite=overwrite, progress=progress)
+    typer.echo(f"Written to {out}")

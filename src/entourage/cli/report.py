@@ -1,0 +1,31 @@
+"""`entourage report`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entourage.cli.options import Overwrite, Seed
+from entourage.cli.output import print_warnings
+from entourage.doubts import heard_warnings
+
+__all__ = ["report"]
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A folder of `train`, of `refine --run`, or of the demo.", metavar="RUN")],
+    out: Annotated[Path | None, typer.Option(help="File for the report, .html. Default: report.html in RUN.")] = None,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write all about a run into one HTML file.
+
+    It holds protocol, scores with intervals, figures, wins and losses, settings and versions; it opens from disk and
+    needs no network.
+    """
+    from entourage.progress import terminal_progress
+    from entourage.report import write_report
+
+    with heard_warnings(lambda text: print_warnings([text])), terminal_progress(log=True) as progress:
+        written = write_report(run, out, seed=seed, overwrite=overwrite, progress=progress)
+    typer.echo(f"Written to {written}")

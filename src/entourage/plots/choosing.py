@@ -1,0 +1,65 @@
+"""Which items a picture shows."""
+
+import numpy as np
+
+from entourage.errors import InputError
+from entourage.figures.retrieval import choose_queries
+from entourage.values import Embeddings, Neighbors
+
+__all__ = ["SHOWN", "choose_changed", "choose_row", "choose_rows", "first", "most_changed", "sheet_size"]
+
+SHOWN = 8  # neighbours of a query
+
+
+def choose_rows(items: Embeddings, points: int | None, seed: int) -> np.ndarray | None:
+    """Rows of at most `points` items, ascending; None for all.
+
+    Where labels are known they are whole classes, drawn by the seed, as long as there is room: items of a class say
+    more together. The first class that is too large for what is left is cut.
+    """
+    if points is None or points >= len(items):
+        return None
+    if points < 2:
+        raise InputError(f"points is {points}; wanted 2 or more")
+    rng = np.random.default_rng(seed)
+    if items.labels is None:
+        return np.sort(rng.choice(len(items), points, replace=False))
+    classes, codes = np.unique(items.labels, return_inverse=True)
+    place = rng.permutation(len(classes))[codes]  # of every item's class in a random order
+    return np.sort(np.argsort(place, kind="stable")[:points])
+
+
+def choose_row(items: Embeddings, query: str | None, otherwise: int) -> int:
+    """The row of the query with that id."""
+    if query is None:
+        return otherwise
+    found = np.flatnonzero(items.ids.astype(str) == str(query))
+    if not len(found):
+        raise InputError(
+            f"the query is {query!r}, which is no id of the {len(items)} items; wanted one like {items.ids[0]}"
+        )
+    return int(found[0])
+
+
+def choose_changed(gains: np.ndarray | None, before: Neighbors, after: Neighbors, count: int) -> np.ndarray:
+    """Rows of half as many gains and half as many losses; without labels, of those whose neighbours changed most."""
+    if gains is None:
+        return most_changed(before, after, count)
+    chosen = choose_queries(gains, n_best=count // 2, n_worst=count - count // 2)
+    return chosen if len(chosen) else np.arange(min(count, len(gains)))  # nothing changed: the first ones
+
+
+def sheet_size(shown) -> tuple[int, int]:
+    """How many queries a sheet has, and neighbours of each: fewer where they are no pictures, which take more room."""
+    return (8, SHOWN) if shown.kind == "pictures" else (4, 5)
+
+
+def first(found: Neighbors, count: int) -> Neighbors:
+    """The nearest ones of each."""
+    return Neighbors(found.rows[:, :count], found.similarities[:, :count])
+
+
+def most_changed(before: Neighbors, after: Neighbors, count: int) -> np.ndarray:
+    """Rows of the items that keep the fewest neighbours, (count,); ties by row."""
+    kept = (before.rows[:, :, None] == after.rows[:, None, :]).any(axis=2).sum(axis=1)
+    return np.argsort(kept, kind="stable")[:count]

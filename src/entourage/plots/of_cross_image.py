@@ -1,0 +1,139 @@
+"""Pictures of what the blocks of a cross-image run see: gradients, attention maps, parts.
+
+Also used by benchmarks/cross_image.py, from an encoder and blocks that are no run.
+"""
+
+import numpy as np
+
+from entourage.errors import InputError
+from entourage.figures.attention_maps import draw_attention
+from entourage.figures.gradients import draw_gradients
+from entourage.figures.parts import draw_parts
+from entourage.plots.choosing import choose_rows
+from entourage.plots.of_trainings import source_of
+from entourage.plots.options import PlotOptions
+from entourage.systems.cross_image import attention_maps, best_triples, encode, find_parts, key_space, load_blocks
+from entourage.systems.cross_image.probe import EDGES, read_gradients
+from entourage.trainings import Training
+from entourage.values import Embeddings
+
+__all__ = ["attention", "attention_figure", "counts_by_epoch", "gradients", "part_figure", "parts"]
+
+BLOCKS = (2, 4, 6)
+PART_IMAGES, PLACES_EACH, FOUND = 3, 2, 10
+_MOST = 2000  # pictures among which triples and parts are looked for, unless more are asked for
+
+
+def gradients(run: Training, options: PlotOptions, progress=None):
+    """Gradients at the encoder's output, with the blocks and, at the same weights, without them."""
+    entries = read_gradients(run.folder)
+    counts = {
+        "with the blocks": counts_by_epoch(entries, "with_blocks"),
+        "without the blocks": counts_by_epoch(entries, "without_blocks"),
+    }
+    return draw_gradients(counts, EDGES, f"Gradients at the encoder's output, {source_of(run)}")
+
+
+def counts_by_epoch(entries: list[dict], name: str) -> dict[int, np.ndarray]:
+    return {entry["epoch"]: np.array(entry[name]) for entry in entries}
+
+
+def attention(run: Training, options: PlotOptions, progress=None):
+    """Where the nearest picture of its class and the nearest of another look in a picture."""
+    images, _, blocks, encoded = _encoded(run, options, progress)
+    anchor = None if options.query is None else _row_of(images, options.query)
+    return attention_figure(blocks, encoded, images, _triple(encoded, images, anchor))
+
+
+def parts(run: Training, options: PlotOptions, progress=None):
+    """Places of pictures, and the most similar places of other pictures."""
+    images, encoder, blocks, encoded = _encoded(run, options, progress)
+    triples = best_triples(encoded, images.labels, PART_IMAGES)
+    _check_found(triples)
+    return part_figure(encoder, blocks, encoded, images, triples, progress)
+
+
+def _encoded(run: Training, options: PlotOptions, progress) -> tuple:
+    """Test pictures, whole classes of them where they are many, and how the run's encoder and blocks see them."""
+    queries, gallery = run.tests()
+    images = queries if gallery is None else gallery
+    labelled = Embeddings(np.ones((len(images), 1), np.float32), images.ids, images.labels)
+    rows = choose_rows(labelled, options.points or _MOST, options.seed)
+    images = images if rows is None else images.take(rows)
+    encoder, blocks = run.encoder(), load_blocks(run.folder / "cross_image")
+    return images, encoder, blocks, encode(encoder, blocks, images, progress=progress)
+
+
+def _triple(encoded, images, anchor: int | None) -> np.ndarray:
+    """(a, same, other): of the hardest picture, or of the one that is asked for."""
+    triples = best_triples(encoded, images.labels, 1 if anchor is None else len(images))
+    _check_found(triples)
+    if anchor is None:
+        return triples[0]
+    similarities = (encoded.vectors @ encoded.vectors[anchor]).numpy()
+    similarities[anchor] = -np.inf
+    same = images.labels == images.labels[anchor]
+    nearest = [np.where(mask, similarities, -np.inf).argmax() for mask in (same, ~same)]
+    return np.array([anchor, *nearest])
+
+
+def _row_of(images, query: str) -> int:
+    found = np.flatnonzero(images.ids.astype(str) == query)
+    if not len(found):
+        raise InputError(f"the query is {query!r}, which is no id of the {len(images)} pictures; see `entourage embed`")
+    return int(found[0])
+
+
+def _check_found(triples: np.ndarray) -> None:
+    if not len(triples):
+        raise InputError("no picture has one of its class and one of another near it; wanted some: bring more pictures")
+
+
+# ---- from an encoder and its blocks ------------------------------------------------------------------------------
+
+
+def attention_figure(blocks, encoded, images, triple):
+    anchor, same, other = map(int, triple)
+    names = [f"{role}: {_short(images.labels[row])}" for role, row in zip(("Ia", "I1", "I2"), triple, strict=True)]
+    shown = [number for number in BLOCKS if number <= len(blocks)] or [len(blocks)]
+    maps = attention_maps(blocks, encoded, anchor, [same, other])
+    title = "Where I1 (same class) and I2 (another) look in Ia"
+    return draw_attention([_pixels(images, int(row)) for row in triple], names, maps, shown, title)
+
+
+def part_figure(encoder, blocks, encoded, images, triples, progress):
+    """For some images the places their nearest image of the class attends to most, and the most similar elsewhere."""
+    space = key_space(encoder, blocks, images, progress=progress)
+    chosen = []
+    for anchor, same, _ in triples[:PART_IMAGES]:
+        heat = attention_maps(blocks, encoded, int(anchor), [int(same)])[0].mean(axis=0)
+        chosen += [(int(anchor), *place) for place in _peaks(heat, PLACES_EACH)]
+    found = find_parts(space, chosen, min(FOUND, len(space) - 1), progress=progress)
+    rows = []
+    for number, (row, *place) in enumerate(chosen):
+        parts = [
+            {"picture": _pixels(images, int(r)), "place": p, "right": images.labels[r] == images.labels[row]}
+            for r, p in zip(found.rows[number], found.places[number], strict=True)
+        ]
+        name = _short(images.labels[row], 16)
+        rows.append({"picture": _pixels(images, row), "name": name, "place": place, "found": parts})
+    return draw_parts(rows, "Parts found through the keys of the last block, without labels", space.shape)
+
+
+def _peaks(heat: np.ndarray, count: int) -> list[tuple[int, int]]:
+    """The strongest places (y, x), no two of them neighbours."""
+    left, peaks = heat.copy(), []
+    for _ in range(count):
+        y, x = np.unravel_index(left.argmax(), left.shape)
+        peaks.append((int(y), int(x)))
+        left[max(0, y - 1) : y + 2, max(0, x - 1) : x + 2] = -1
+    return peaks
+
+
+def _pixels(images, row: int) -> np.ndarray:
+    return np.asarray(images.picture(row))
+
+
+def _short(label, most: int = 22) -> str:
+    text = str(label)
+    return text if len(text) <= most else f"{text[: most - 1]}…"

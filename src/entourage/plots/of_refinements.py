@@ -1,0 +1,203 @@
+"""Pictures of a refinement: each takes from the run what its figure wants."""
+
+import copy
+
+import numpy as np
+
+from entourage.evaluation import evaluate_embeddings
+from entourage.figures.appearance import Appearance
+from entourage.plots.choosing import SHOWN, choose_changed, choose_row, choose_rows, first, sheet_size
+from entourage.plots.options import PlotOptions
+from entourage.projection import follow, lay_out
+from entourage.refinements import Refinement
+from entourage.refinements.opening import refined_steps
+from entourage.values import Embeddings, Neighbors
+
+__all__ = ["drift", "grid", "query", "sheet", "steps"]
+
+MOST_SCORED = 10_000  # items that are scored again and again, unless more are asked for
+MOST_REFINED = 2000  # items that are refined again and again
+_NEIGHBORS = (4, 8, 16, 32, 64)
+
+
+def drift(run: Refinement, options: PlotOptions, progress=None):
+    """Items before and after in one plane; as motion, at every step too."""
+    from entourage.figures.drift import draw_drift
+    from entourage.figures.motion import drift_frames
+
+    rows = choose_rows(run.items, options.points, options.seed)
+    rows = np.arange(len(run.items)) if rows is None else rows
+    path = _path(run, rows, options.motion, progress)
+    start = run.items.take(rows) if path.shape[2] == run.items.dim else Embeddings.from_vectors(path[0])
+    by = {"seed": options.seed, "progress": progress}
+    positions = follow(lay_out(start, **by), path, **by)
+    if not options.motion:  # which draws the ends alone, but says which step the last is
+        positions = np.linspace(*positions, max(1, run.n_steps) + 1)
+    shown = part_of(run.appearance(), rows)
+    draw = drift_frames if options.motion else draw_drift
+    return draw(positions, shown, "Where refinement moves the items", note=_drift_note(run, len(rows)))
+
+
+def _path(run: Refinement, rows: np.ndarray, motion: bool, progress) -> np.ndarray:
+    """(T + 1, n, d) of the rows; the first and the last step alone, which are at hand, where nothing moves."""
+    if motion or run.items.dim != run.refined.dim:
+        steps = run.trajectory(progress=progress).steps[:, rows]
+        return steps if motion else steps[[0, -1]]
+    return np.stack([run.items.vectors[rows], run.refined.vectors[rows]])
+
+
+def _drift_note(run: Refinement, count: int) -> str:
+    way = f"each item then fitted to its similarities after {run.n_steps} steps"
+    return f"{_count(count, len(run.items))}; t-SNE of the raw vectors, {way}"
+
+
+def query(run: Refinement, options: PlotOptions, progress=None):
+    """One query: its neighbours before and after, and what it looked at in between."""
+    from entourage.figures.query import draw_query
+
+    before, after = rankings(run, SHOWN)
+    row = choose_row(run.items, options.query, int(choose_changed(run.gains(), before, after, 2)[0]))
+    attention = run.attention([row], progress=progress)
+    gallery = run.items if run.context is None else run.context
+    row_of = {item: place for place, item in enumerate(gallery.ids.tolist())}
+    looked_at = np.array([row_of[item] for item in attention.neighbor_ids[0].tolist()])
+    return draw_query(
+        run.appearance(),
+        row,
+        _one(run.neighbors("before"), row),
+        _one(after, row),
+        looked_at,
+        attention.weights[:, 0],
+        _query_title(run, row),
+        gallery=run.gallery_appearance(),
+        positions=ranks_of(run.items.vectors[row], gallery.vectors, after.rows[row], run.context is None and row),
+    )
+
+
+def _query_title(run: Refinement, row: int) -> str:
+    name, scores = run.appearance().name(row), run.per_query()
+    if scores is None:
+        return f"Query {name}"
+    before, after = (100 * scores[when]["map@r"][row] for when in ("before", "after"))
+    return f"Query of “{name}”: average precision {before:.0f} → {after:.0f} %"
+
+
+def ranks_of(query: np.ndarray, gallery: np.ndarray, rows: np.ndarray, own: int | bool) -> np.ndarray:
+    """Where these rows stand in the query's ranking, counted from 1; own: the row that is the query itself, or False.
+
+    >>> ranks_of(np.array([1.0, 0.0]), np.array([[1.0, 0.0], [0.6, 0.8], [0.8, 0.6]]), np.array([1, 2]), 0).tolist()
+    [2, 1]
+    """
+    similarities = gallery @ query
+    if own is not False:
+        similarities[own] = -np.inf
+    return 1 + (similarities[None] > similarities[rows][:, None]).sum(axis=1)
+
+
+def sheet(run: Refinement, options: PlotOptions, progress=None):
+    """Queries with what they find before and after, the biggest gains first, then the biggest losses."""
+    from entourage.figures.retrieval import draw_retrieval
+
+    shown, gains = run.appearance(), run.gains()
+    queries, neighbors = sheet_size(shown)
+    before, after = rankings(run, neighbors)
+    chosen = choose_changed(gains, before, after, queries)
+    title = "Biggest gains, then biggest losses (✓ same label, ✗ another)"
+    if gains is None:
+        title = "Queries whose neighbours changed most"
+    return draw_retrieval(shown, before, after, chosen, gains, title, gallery=run.gallery_appearance())
+
+
+def steps(run: Refinement, options: PlotOptions, progress=None):
+    """Scores after each step, relative to the raw vectors."""
+    from entourage.figures.steps import draw_steps
+
+    rows = _scored_rows(run, options, MOST_SCORED)
+    items, gallery = _trajectories(run, rows, progress)
+    scores = [
+        evaluate_embeddings(*sets, nmi=False, progress=progress).metrics for sets in zip(items, gallery, strict=True)
+    ]
+    curves = {name: [values[key] for values in scores] for name, key in (("recall@1", "recall@1"), ("MAP@R", "map@r"))}
+    return draw_steps(curves, "Scores after each step", _scored_note(run, items[0]))
+
+
+def _trajectories(run: Refinement, rows, progress) -> tuple[list, list]:
+    """Items and gallery (or None) after 0..T steps; items are searched among the rows that are scored."""
+    queries = run.items if rows is None else run.items.take(rows)
+    path = run.trajectory(progress=progress).steps
+    items = [queries.replace_vectors(step if rows is None else step[rows]) for step in path]
+    if run.context is None:
+        return items, [None] * len(items)
+    return items, [run.context.replace_vectors(step) for step in run.context_trajectory(progress=progress).steps]
+
+
+def grid(run: Refinement, options: PlotOptions, progress=None):
+    """Recall@1 by how many neighbours are looked at and how many steps are taken, by refining again."""
+    from entourage.figures.grid import draw_grid
+
+    rows = _scored_rows(run, options, MOST_REFINED)
+    items = run.items if rows is None else run.items.take(rows)
+    counts = _neighbor_counts(run, len(items if run.context is None else run.context) - 1)
+    values = []
+    for done, k in enumerate(counts):
+        values.append(_recalls(run, items, k))
+        if progress:
+            progress("refining with other settings", done + 1, len(counts))
+    title = f"Recall@1 by neighbours and steps, {_count(len(items), len(run.items))}"
+    columns = range(run.n_steps + 1)
+    return draw_grid(values, counts, columns, "neighbours k", "steps T", title, value_title="recall@1, %")
+
+
+def _neighbor_counts(run: Refinement, available: int) -> list[int]:
+    used = int(run.refiner().n_neighbors_)
+    return [k for k in sorted({*_NEIGHBORS, used}) if k <= available]
+
+
+def _recalls(run: Refinement, items: Embeddings, k: int) -> list[float]:
+    """Recall@1 in percent after 0..T steps with k neighbours."""
+    refiner = copy.copy(run.refiner())
+    refiner.n_neighbors_ = k
+    queries = refined_steps(refiner, items, run.context, run.n_steps)
+    gallery = [None] * len(queries)
+    if run.context is not None:
+        gallery = refined_steps(refiner, run.context, None, run.n_steps)
+    recalls = []
+    for step, among in zip(queries, gallery, strict=True):
+        target = None if among is None else run.context.replace_vectors(among)
+        scores = evaluate_embeddings(items.replace_vectors(step), target, nmi=False)
+        recalls.append(100 * scores.metrics["recall@1"])
+    return recalls
+
+
+# ---- shared ------------------------------------------------------------------------------------------------------
+
+
+def rankings(run: Refinement, shown: int) -> tuple[Neighbors, Neighbors]:
+    """The nearest items of each before and after, as many as are shown."""
+    return tuple(first(run.neighbors(when), shown) for when in ("before", "after"))
+
+
+def part_of(shown: Appearance, rows: np.ndarray) -> Appearance:
+    """How these rows look."""
+    picture = shown.picture and (lambda row: shown.picture(int(rows[row])))
+    texts = None if shown.texts is None else [shown.texts[row] for row in rows]
+    return Appearance(shown.ids[rows], None if shown.labels is None else shown.labels[rows], picture, texts)
+
+
+def _one(found: Neighbors, row: int) -> Neighbors:
+    return Neighbors(found.rows[[row]], found.similarities[[row]])
+
+
+def _scored_rows(run: Refinement, options: PlotOptions, most: int) -> np.ndarray | None:
+    if run.context is not None and options.points is None:
+        return None if len(run.items) <= most else choose_rows(run.items, most, options.seed)
+    return choose_rows(run.items, options.points or most, options.seed)
+
+
+def _scored_note(run: Refinement, items: Embeddings) -> str:
+    among = "themselves" if run.context is None else f"{len(run.context):,} of a gallery"
+    return f"{_count(len(items), len(run.items))}, searched among {among}"
+
+
+def _count(shown: int, whole: int) -> str:
+    return f"{whole:,} items" if shown == whole else f"{shown:,} of {whole:,} items"

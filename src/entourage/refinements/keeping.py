@@ -1,0 +1,197 @@
+"""Refining, and keeping all that is needed to show what it did."""
+
+import json
+import time
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from entourage import __version__
+from entourage.doubts import heard_warnings
+from entourage.errors import EntourageWarning, InputError
+from entourage.evaluation import Scores, evaluate_embeddings
+from entourage.neighbors import own_gallery_rows, search
+from entourage.refinements.looks import Looks
+from entourage.refinements.opening import (
+    CONTEXT,
+    CONTEXT_REFINED,
+    ITEMS,
+    KIND,
+    METRICS,
+    MODEL,
+    NEAREST,
+    NEIGHBORS,
+    QUERIES,
+    REFINED,
+    RUN,
+    TEXTS,
+    Refinement,
+    open_refinement,
+)
+from entourage.store import check_free, new_folder
+from entourage.values import Embeddings
+from entourage.versions import library_versions
+
+__all__ = ["keep_refinement", "write_refinement"]
+
+
+def keep_refinement(
+    folder, refiner, items: Embeddings, context: Embeddings | None = None, *, overwrite: bool = False, **options
+) -> Refinement:
+    """Refine the items, among themselves or in a gallery `context`, and keep it as a new folder.
+
+    refiner: a fitted ContextRefiner. Labels of items and context are for scores and frames alone. options: as
+    write_refinement takes them.
+    """
+    folder = check_free(folder, overwrite=overwrite)
+    with new_folder(folder) as filling:
+        write_refinement(filling, refiner, items, context, **options)
+    return open_refinement(folder)
+
+
+def write_refinement(
+    folder,
+    refiner,
+    items: Embeddings,
+    context: Embeddings | None = None,
+    *,
+    looks: Looks | None = None,
+    steps: int | None = None,
+    protocol: dict | None = None,
+    settings: dict | None = None,
+    nmi: bool = False,
+    seconds_before: float = 0.0,
+    progress=None,
+) -> None:
+    """Fill an empty folder with a refinement.
+
+    steps: stop after so many. protocol: what else is to be told of the data and the refiner, in metrics.json;
+    settings: what else decided it, in run.json. seconds_before: what was spent on it before.
+    """
+    folder, looks, started = Path(folder), looks or Looks(), time.perf_counter()
+    refined, context_refined = _refined(refiner, items, context, steps, progress)
+    known = {ITEMS: items, REFINED: refined, CONTEXT: context, CONTEXT_REFINED: context_refined}
+    for name, embeddings in known.items():
+        if embeddings is not None:
+            _save(folder / name, embeddings)
+    refiner.save(folder / MODEL)
+    if looks.texts is not None:
+        _write_json(folder / TEXTS, {"items": list(looks.texts), "context": _listed(looks.context_texts)})
+    nearest = {"before": _nearest(items, context, progress), "after": _nearest(refined, context_refined, progress)}
+    _save_nearest(folder / NEIGHBORS, nearest)
+    with heard_warnings() as doubts:
+        measured = {"nmi": nmi, "seed": refiner.seed, "progress": progress}
+        before, after = _scores(items, context, **measured), _scores(refined, context_refined, **measured)
+    if before and after:
+        _save_queries(folder / QUERIES, {"before": before, "after": after})
+    told = _context(refiner, items, context, steps) | (protocol or {})
+    document = _document(before, after, told, [*refiner.report()["warnings"], *doubts])
+    _write_json(folder / METRICS, document | {"movement": _movement(items, refined, nearest)})
+    run = {"entourage": __version__, "kind": KIND, "settings": _settings(refiner, steps) | (settings or {})}
+    seconds = round(seconds_before + time.perf_counter() - started, 1)
+    run |= {"seed": refiner.seed, "seconds": seconds, "versions": library_versions(), "looks": _described(looks)}
+    _write_json(folder / RUN, run)
+
+
+def _refined(refiner, items, context, steps, progress) -> tuple[Embeddings, Embeddings | None]:
+    vectors = refiner.transform(items, context, steps=steps, progress=progress)
+    if context is None:
+        return items.replace_vectors(vectors), None
+    gallery = refiner.transform(context, steps=steps, progress=progress)
+    return items.replace_vectors(vectors), context.replace_vectors(gallery)
+
+
+def _nearest(items: Embeddings, context: Embeddings | None, progress):
+    gallery = items if context is None else context
+    available = len(gallery) - bool((own_gallery_rows(items, gallery) >= 0).any())
+    return search(items, context, min(NEAREST, available), progress=progress)
+
+
+def _scores(items: Embeddings, context: Embeddings | None, **options) -> Scores | None:
+    """None where labels are not known, or tell nothing; the latter with a warning."""
+    if items.labels is None or (context is not None and context.labels is None):
+        return None
+    try:
+        return evaluate_embeddings(items, context, **options)
+    except InputError as error:
+        warnings.warn(f"not scored: {error}", EntourageWarning, stacklevel=2)
+        return None
+
+
+def _document(before: Scores | None, after: Scores | None, told: dict, doubts: list[str]) -> dict:
+    if not (before and after):
+        return {"protocol": told, "metrics": {}, "metrics_before": {}, "intervals": {}, "warnings": doubts}
+    from entourage.compare.differences import paired_bootstrap
+
+    pairs = {
+        "recall@1": (after.recall_at_1, before.recall_at_1),
+        "map@r": (after.average_precision, before.average_precision),
+    }
+    return {
+        "protocol": told | after.protocol,
+        "metrics": after.metrics,
+        "metrics_before": before.metrics,
+        "intervals": {name: paired_bootstrap(*values).document() for name, values in pairs.items()},
+        "warnings": doubts,
+    }
+
+
+def _movement(items: Embeddings, refined: Embeddings, nearest: dict) -> dict:
+    """How much changed, labels or not: the mean cosine to the input, and how many of the nearest stayed so."""
+    rows = [found.rows for found in nearest.values()]
+    kept = (rows[0][:, :, None] == rows[1][:, None, :]).any(axis=2).mean()
+    movement = {f"share_of_{rows[0].shape[1]}_nearest_kept": float(kept)}
+    if refined.dim == items.dim:
+        movement["mean_cosine_to_input"] = float((refined.vectors * items.vectors).sum(axis=1).mean())
+    return movement
+
+
+def _context(refiner, items: Embeddings, context: Embeddings | None, steps: int | None) -> dict:
+    among = "transductive: {} neighbours among the items" if context is None else "gallery: {} neighbours of {} items"
+    return {
+        "items": len(items),
+        "context": among.format(refiner.n_neighbors_, *([] if context is None else [len(context)])) + ", labels unused",
+        "steps": refiner.n_blocks_ if steps is None else steps,
+    }
+
+
+def _settings(refiner, steps: int | None) -> dict:
+    chosen = {
+        name: value.item() if isinstance(value, np.generic) else value for name, value in refiner.get_params().items()
+    }
+    if refiner.recipe != "paper":  # the others do nothing there
+        chosen = {name: chosen[name] for name in ("recipe", "seed")}
+    learned = {"n_neighbors": int(refiner.n_neighbors_), "n_blocks": int(refiner.n_blocks_), "steps": steps}
+    return {"refiner": chosen | learned}
+
+
+def _described(looks: Looks) -> dict | None:
+    if looks.pictures is not None:
+        return {"pictures": asdict(looks.pictures)}
+    return None if looks.texts is None else {"texts": TEXTS}
+
+
+def _listed(texts) -> list[str] | None:
+    return None if texts is None else list(texts)
+
+
+def _save(path: Path, items: Embeddings) -> None:
+    columns = {"labels": items.labels, "cameras": items.cameras, "sequences": items.sequences}
+    columns |= {"ids": items.ids} if items.named else {}
+    np.savez(path, vectors=items.vectors, **{name: column for name, column in columns.items() if column is not None})
+
+
+def _save_nearest(path: Path, nearest: dict) -> None:
+    rows = {f"rows_{when}": found.rows for when, found in nearest.items()}
+    np.savez(path, **rows, **{f"similarities_{when}": found.similarities for when, found in nearest.items()})
+
+
+def _save_queries(path: Path, scores: dict[str, Scores]) -> None:
+    found = {f"recall@1_{when}": each.recall_at_1 for when, each in scores.items()}
+    np.savez(path, **found, **{f"map@r_{when}": each.average_precision for when, each in scores.items()})
+
+
+def _write_json(file: Path, content: dict) -> None:
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,102 @@
+"""How the items of a refinement look: pictures that are loaded again from where they were, or texts kept with it."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from entourage import data
+from entourage.errors import CorruptImage, EntourageError, EntourageWarning, InputError
+from entourage.values import Embeddings
+
+__all__ = ["Looks", "PictureSource", "appearance_of", "load_pictures"]
+
+
+@dataclass(frozen=True)
+class PictureSource:
+    """An image set as data.load takes it. split: one name, or several with commas between them."""
+
+    source: str
+    root: str | None = None
+    split: str = "test"
+    options: dict = field(default_factory=dict)
+
+    def load(self) -> list:
+        """An image set for each split."""
+        sets = [data.load(self.source, split.strip(), self.root, **self.options) for split in self.split.split(",")]
+        if not all(hasattr(images, "picture") for images in sets):
+            raise InputError(
+                f"{self.source} holds vectors; wanted pictures to show: name a folder, a .csv or a dataset"
+            )
+        return sets
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Pictures, or texts of the items and of the gallery; nothing: ids are shown."""
+
+    pictures: PictureSource | None = None
+    texts: Sequence[str] | None = None
+    context_texts: Sequence[str] | None = None
+
+    def __post_init__(self):
+        if self.pictures is not None and self.texts is not None:
+            raise InputError("pictures and texts are both given; wanted one of them to show: leave the other out")
+
+
+def appearance_of(items: Embeddings, place: int, sets: list | None, texts: Sequence[str] | None):
+    """The Appearance of the items (place 0) or of their gallery (place 1), with the pictures of these sets by id.
+
+    Items without ids of their own have the pictures by order.
+    """
+    from entourage.figures.appearance import Appearance
+
+    picture = None if sets is None else _picture_of(items, place, sets)
+    return Appearance(items.ids, items.labels, picture, texts)
+
+
+def load_pictures(source: PictureSource) -> list | None:
+    """The sets, or None and a warning where they are gone."""
+    try:
+        return source.load()
+    except (EntourageError, OSError) as error:
+        warnings.warn(
+            f"the pictures of {source.source} cannot be loaded again, and ids are shown instead: {error}",
+            EntourageWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+def _picture_of(items: Embeddings, place: int, sets: list):
+    """A function of a row that gives its picture, or raises CorruptImage; None where no item has one."""
+    found = _by_id(items, sets) if items.named else _by_order(items, place, sets)
+    missing = [row for row, each in enumerate(found) if each is None]
+    if missing:
+        text = (
+            f"{len(missing)} of {len(items)} items have no picture, the first is {items.ids[missing[0]]}; ids are shown"
+        )
+        warnings.warn(text, EntourageWarning, stacklevel=4)
+    if len(missing) == len(items):
+        return None
+
+    def picture(row: int):
+        if found[row] is None:
+            raise CorruptImage(items.ids[row], "there is no picture of this id")
+        images, place = found[row]
+        return images.picture(place)
+
+    return picture
+
+
+def _by_id(items: Embeddings, sets: list) -> list:
+    rows = {str(item): (images, row) for images in reversed(sets) for row, item in enumerate(images.ids)}
+    return [rows.get(item) for item in items.ids.astype(str).tolist()]
+
+
+def _by_order(items: Embeddings, place: int, sets: list) -> list:
+    """Of all sets one after the other if that makes as many, else of the set at that place."""
+    every = [(images, row) for images in sets for row in range(len(images))]
+    if len(every) != len(items):
+        images = sets[place] if place < len(sets) else []
+        every = [(images, row) for row in range(len(images))]
+    return every if len(every) == len(items) else [None] * len(items)

@@ -46,7 +46,7 @@ def run(bench, monkeypatch, tmp_path, capsys):
 SMALL = "--max-classes 6 --epochs 1 --seeds 1"
 
 
-def test_every_part_in_one_file_and_on_the_page(run, bench, monkeypatch):
+def test_every_part_in_one_file_and_on_the_page(run, bench, monkeypatch, tmp_path):
     results, shown, page = run(SMALL)
     scores = results["glyphs"]["scores"]
     assert list(scores) == list(bench.PARTS)
@@ -64,6 +64,7 @@ def test_every_part_in_one_file_and_on_the_page(run, bench, monkeypatch):
     row = " | ".join(f"{100 * both[metric]:.1f}" for metric in bench.METRICS)
     assert f"| both | {row} |" in shown and f"| both | {row} |" in page
     assert results["glyphs"]["protocol"]["test"] == "120 pictures of 6 classes"
+    assert [path.name for path in (tmp_path / "results").glob("*.png")] == ["intra_batch_glyphs_grid.png"]
 
     # What is there is not measured again; another protocol is not mixed in.
     monkeypatch.setattr(bench, "fit_intra_batch", None)
@@ -101,6 +102,20 @@ def test_quick_leaves_the_page_alone_and_what_is_not_there_is_named(run, tmp_pat
         run("--parts table")
     with pytest.raises(SystemExit, match="dataset is"):
         run("--data nothing --root .")
+
+
+def test_the_grid_is_drawn_for_every_dataset_that_has_one(bench, monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(bench, "draw_grid", lambda *given, **named: drawn.append((given, named)))
+    monkeypatch.setattr(bench, "save", lambda figure, path: drawn.append(path.name))
+    scores = {"1 x 2": {"0": {"recall@1": 0.5}, "1": {"recall@1": 0.7}}, "4 x 8": {"0": {"recall@1": 0.8}}}
+    content = {"one": {"scores": {"grid": scores}}, "other": {"scores": {"sizes": {}}}}
+    bench.draw_grids(type("Results", (), {"all": content, "file": tmp_path / "intra_batch.json"}))
+    ((values, steps, heads, *titles), named), name = drawn
+    np.testing.assert_allclose(values, [[60, np.nan], [np.nan, 80]])
+    np.testing.assert_allclose(named["spread"], [[np.std([50, 70], ddof=1), np.nan], [np.nan, np.nan]])
+    assert (steps, heads, titles[0], titles[1]) == ([1, 4], [2, 8], "message-passing steps", "heads")
+    assert name == "intra_batch_one_grid.png"
 
 
 def test_the_documentation_has_a_place_for_every_table(bench):

@@ -1,0 +1,102 @@
+"""The page of a run of `entourage train`."""
+
+import numpy as np
+
+from entourage.compare.differences import paired_bootstrap
+from entourage.errors import EntourageError
+from entourage.plots.of_trainings import source_of, spread_queries
+from entourage.report.blocks import Beside, Doubts, Facts, Heading, Paragraph, Table, flattened
+from entourage.report.classes import class_means
+from entourage.report.page import Page, Section
+from entourage.report.rankings import Ranking, Tally, cells_of
+from entourage.report.scores import ScoreTable
+
+__all__ = ["training_page"]
+
+_QUERIES = 8  # shown
+_CLASSES = 6  # listed that are found best, and worst
+
+
+def training_page(run, figures, progress=None) -> Page:
+    """run: trainings.Training. figures: blocks with its pictures."""
+    scores, gone = _per_query(run, progress)
+    doubts = [*run.document["warnings"], *gone]
+    return Page(
+        title=f"{run.folder.absolute().name} · training run",
+        headline=_headline(run),
+        lede=_lede(run),
+        sections=[
+            Section("Scores", [*([Doubts(doubts)] if doubts else []), _score_table(run, scores)]),
+            Section("Protocol", [Facts("How this was trained and measured.", run.document["protocol"])]),
+            Section("Figures", figures),
+            Section("Found and missed", _found_and_missed(run, scores) if scores else []),
+            Section("Settings", [Facts("What decided the result.", _settings(run))]),
+            Section("Versions", [Facts("What it was made with.", run.config.get("versions", {}))]),
+        ],
+        footer=f"Made by `entourage report {run.folder}`. Intervals: bootstrap over queries, 95 %. "
+        "This file holds everything it shows; it fetches nothing.",
+    )
+
+
+def _per_query(run, progress) -> tuple[dict | None, list[str]]:
+    """Scores of every query, and nothing to say; or None, and why the test set cannot be looked at again."""
+    try:
+        return run.per_query(progress=progress), []
+    except (EntourageError, OSError) as error:
+        return None, [f"the test set cannot be looked at again, so that intervals and queries are missing: {error}"]
+
+
+def _headline(run) -> str:
+    protocol, recall = run.document["protocol"], 100 * run.document["metrics"]["recall@1"]
+    return (
+        f"Trained by {run.system} on {source_of(run)}, the encoder finds an item of the right class first for "
+        f"{recall:.1f} % of {protocol['queries']:,} queries."
+    )
+
+
+def _lede(run) -> str:
+    protocol = run.document["protocol"]
+    learned = f"It learned from {protocol['trained_on']}; the epoch kept is {protocol['epoch_kept']}."
+    return f"Tested on {protocol['data']}. {learned}"
+
+
+def _score_table(run, scores: dict | None) -> ScoreTable:
+    intervals = {}
+    for name, values in (scores or {}).items():
+        intervals[name] = paired_bootstrap(values, np.zeros(len(values))).document()
+    return ScoreTable("In percent.", run.document["metrics"], intervals=intervals)
+
+
+def _settings(run) -> dict:
+    told = {name: value for name, value in run.config["data"].items() if value}
+    return flattened({"system": run.system, "data": told, **run.config["settings"]})
+
+
+def _found_and_missed(run, scores: dict) -> list:
+    labels = run.embedded()[0].labels
+    found = int(scores["recall@1"].sum())
+    chosen = spread_queries(scores["map@r"], labels, _QUERIES)
+    return [
+        Paragraph("Queries by their nearest item:"),
+        Tally((found, "found one of their class"), (len(labels) - found, "found another first"), marks=("✓", "✗")),
+        Beside(_class_tables(labels, scores["map@r"])),
+        Heading("From the queries found best to those found worst"),
+        *(_ranking(run, row, scores["map@r"][row]) for row in chosen),
+    ]
+
+
+def _class_tables(labels, precision) -> list[Table]:
+    names, counts, (means,) = class_means(labels, precision)
+    order = np.argsort(-means, kind="stable")
+    tables = []
+    for caption, rows in (("Classes found best.", order), ("Classes found worst.", order[::-1])):
+        cells = [(names[row], f"{counts[row]:,}", f"{100 * means[row]:.1f}") for row in rows[:_CLASSES]]
+        tables.append(Table(f"{caption} MAP@R in percent.", ("class", "queries", "MAP@R"), cells))
+    return tables
+
+
+def _ranking(run, row: int, precision: float) -> Ranking:
+    queries = run.appearance()
+    query, found = cells_of(queries, row, run.gallery_appearance(), run.neighbors().rows[row])
+    note = f"average precision {100 * precision:.0f} %"
+    return Ranking(queries.name(row), str(queries.ids[row]), note, query, found)

@@ -1,0 +1,78 @@
+"""Runs that are reported on, as small as they can be."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from entourage.refinements import Looks, keep_refinement
+from entourage.refinements.looks import PictureSource
+from entourage.report import write_report
+from entourage.runs import train_run
+from entourage.settings import TrainSettings
+from entourage.systems.context_refiner import ContextRefiner
+from entourage.values import Embeddings
+
+CLASSES, PER_CLASS, DIM = 6, 10, 8
+
+
+def items_of(seed: int, *, labels: bool = True, ids=None) -> Embeddings:
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(CLASSES), PER_CLASS)
+    centers = np.random.default_rng(1).normal(size=(CLASSES, DIM))
+    vectors = centers[codes] + 0.9 * rng.normal(size=(len(codes), DIM))
+    names = np.array([f"class <{code}>" for code in codes])
+    return Embeddings.from_vectors(vectors, ids=ids, labels=names if labels else None)
+
+
+@pytest.fixture(scope="session")
+def refiner():
+    """It needs no labels, and no time."""
+    return ContextRefiner().fit(items_of(0, labels=False))
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory):
+    """A folder a class, with pictures of one colour."""
+    folder = tmp_path_factory.mktemp("pictures")
+    for code in range(CLASSES):
+        (folder / f"class {code}").mkdir()
+        for shot in range(PER_CLASS):
+            Image.new("RGB", (24, 16), (40 * code, 20 * shot, 90)).save(folder / f"class {code}" / f"{shot}.png")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def labelled(tmp_path_factory, refiner, pictures):
+    """A refinement of pictures whose labels are known."""
+    ids = [f"class {code}/{shot}.png" for code in range(CLASSES) for shot in range(PER_CLASS)]
+    looks = Looks(PictureSource(str(pictures), split="train,test"))
+    folder = tmp_path_factory.mktemp("runs") / "labelled"
+    keep_refinement(folder, refiner, items_of(0, ids=np.array(ids)), looks=looks)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory, refiner):
+    """A refinement of vectors about which nothing is known."""
+    folder = tmp_path_factory.mktemp("runs") / "bare"
+    keep_refinement(folder, refiner, items_of(0, labels=False))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """The shortest training there is."""
+    folder = tmp_path_factory.mktemp("runs") / "trained"
+    settings = TrainSettings(
+        dim=4, image_size=8, encoder_options={"width": 4}, batch_classes=3, batch_per_class=2, epochs=2, workers=1
+    )
+    train_run("glyphs", folder, settings=settings, data_options={"per_class": 4, "max_classes": 8}, nmi=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def reports(tmp_path_factory, labelled, bare, trained):
+    """The report of each, name -> file."""
+    folder = tmp_path_factory.mktemp("reports")
+    runs = {"labelled": labelled, "bare": bare, "trained": trained}
+    return {name: write_report(run, folder / f"{name}.html") for name, run in runs.items()}

@@ -1,0 +1,102 @@
+"""Reports as files: what every one of them holds, and what is refused."""
+
+import json
+import shutil
+
+import pytest
+
+from entourage.errors import EntourageWarning, FileError, InputError
+from entourage.report import write_report
+
+from .reading import check_whole, find
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+NAMES = ("labelled", "bare", "trained")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_report_is_whole_and_needs_nothing_else(reports, name):
+    html = reports[name].read_text(encoding="utf-8")
+    check_whole(html)
+    assert reports[name].stat().st_size < 3e6
+
+
+@pytest.mark.parametrize(
+    ("name", "sections"),
+    [
+        ("labelled", ["Scores", "Protocol", "Figures", "Wins and losses", "Settings", "Versions"]),
+        ("bare", ["Protocol", "Figures", "What changed most", "Settings", "Versions"]),
+        ("trained", ["Scores", "Protocol", "Figures", "Found and missed", "Settings", "Versions"]),
+    ],
+)
+def test_a_report_says_all_in_its_order(reports, name, sections):
+    assert [each.text for each in find(reports[name].read_text(encoding="utf-8"), "h2")] == sections
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Figures are drawn for the reports above, once."""
+    monkeypatch.setattr("entourage.report.drawing.draw_all", lambda *_: [])
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_its_own_place_is_the_run_and_is_not_taken_twice(labelled, tmp_path):
+    run = shutil.copytree(labelled, tmp_path / "run")
+    written = write_report(run)
+    assert written == run / "report.html" and written.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    with pytest.raises(FileError, match="exists already"):
+        write_report(run)
+    before = written.stat().st_mtime_ns
+    assert write_report(run, overwrite=True).stat().st_mtime_ns > before
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report", "page.html.txt"])
+def test_other_endings_are_refused_before_any_work(labelled, tmp_path, name):
+    with pytest.raises(InputError, match=r"wanted a name that ends in \.html"):
+        write_report(labelled, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(FileError, match="does not exist"):
+        write_report(tmp_path / "nothing", tmp_path / "report.html")
+    with pytest.raises(FileError, match="is no run"):
+        write_report(tmp_path, tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_pictures_that_are_gone_are_told_and_ids_shown(labelled, tmp_path):
+    run = shutil.copytree(labelled, tmp_path / "run")
+    told = json.loads((run / "run.json").read_text())
+    told["looks"]["pictures"]["source"] = str(tmp_path / "gone")
+    (run / "run.json").write_text(json.dumps(told))
+    with pytest.warns(EntourageWarning, match="ids are shown instead"):
+        html = write_report(run).read_text(encoding="utf-8")
+    check_whole(html)
+    assert [each.text for each in find(html, "h2")][-1] == "About this report"
+    assert "ids are shown instead" in find(html, "div", "doubts")[-1].text
+    assert not find(html, "img") and "class 0/0.png" in html
+
+
+def test_a_figure_that_cannot_be_drawn_is_a_sentence(labelled, tmp_path, monkeypatch):
+    from entourage.plots import Plot
+
+    def refuse(self, run, options, progress=None):
+        raise InputError(f"{self.name} is <refused>")
+
+    monkeypatch.setattr(Plot, "draw", refuse)
+    html = write_report(labelled, tmp_path / "report.html").read_text(encoding="utf-8")
+    said = [each.text for each in find(html, "p") if each.text.startswith("Not drawn")]
+    assert said == [f"Not drawn: {name} is <refused>." for name in ("drift", "query", "steps", "grid")]
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_an_interrupted_report_leaves_nothing(labelled, tmp_path, monkeypatch):
+    from entourage.report.page import Page
+
+    monkeypatch.setattr(Page, "html", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_report(labelled, tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,68 @@
+"""What the page of a training run says, against the files it says it from."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from entourage.compare.differences import paired_bootstrap
+from entourage.report.training import training_page
+from entourage.trainings import open_training
+
+from .reading import check_whole, find
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def run(trained):
+    return open_training(trained)
+
+
+@pytest.fixture(scope="module")
+def html(run):
+    return training_page(run, []).html()
+
+
+def test_the_headline_says_how_often_the_first_is_right(html, run):
+    recall = 100 * run.document["metrics"]["recall@1"]
+    assert find(html, "p", "headline")[0].text == (
+        "Trained by baseline on glyphs, the encoder finds an item of the right class first for "
+        f"{recall:.1f} % of 32 queries."
+    )
+    assert "classes unseen in training" in find(html, "p", "lede")[0].text
+
+
+def test_scores_have_the_intervals_of_their_queries(html, run):
+    values = run.per_query()["map@r"]
+    interval = paired_bootstrap(values, 0 * values)
+    table = find(html, "table", "scores")[0].text
+    assert f"{100 * run.document['metrics']['map@r']:.2f}" in table
+    assert f"{100 * interval.low:.2f} to {100 * interval.high:.2f}" in table
+
+
+def test_queries_are_shown_from_best_to_worst(html, run):
+    precision = [int(text) for text in re.findall(r"average precision (\d+) %", html)]
+    assert len(precision) == 8 and precision == sorted(precision, reverse=True)
+    assert all(each.kinds == {"ranking", "alone"} for each in find(html, "article"))
+    found = int(run.per_query()["recall@1"].sum())
+    assert re.findall(r"\d+", find(html, "ul", "counts")[0].text) == [str(found), str(32 - found)]
+
+
+def test_settings_and_versions_are_those_of_the_run(html, run):
+    rows = {each.text for each in find(html, "tr")}
+    assert {"systembaseline", "data.sourceglyphs", "encoder options.width4", "epochs2"} <= rows
+    assert f"torch{run.config['versions']['torch']}" in rows
+
+
+def test_a_run_whose_pictures_are_gone_still_has_its_page(trained, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    config["data"] = {"source": str(tmp_path / "gone"), "root": None, "options": {}}
+    (run / "config.json").write_text(json.dumps(config))
+    html = training_page(open_training(run), []).html()
+    check_whole(html)
+    assert "the test set cannot be looked at again" in find(html, "div", "doubts")[0].text
+    assert [each.text for each in find(html, "h2")] == ["Scores", "Protocol", "Settings", "Versions"]
+    assert [each.text for each in find(html, "th")][1] == "score"

@@ -26,12 +26,11 @@ from entourage.systems.cross_image import encode, load_blocks, rerank, train_cro
 from entourage.systems.cross_image.probe import median_magnitude, read_gradients
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, parser_of, protocol, read_json, run, splits, write_json
+from small_scale import SHOWN, Results, arguments, parser_of, protocol, read_json, run, show, splits, write_json
 
 PAGE = Path(__file__).parent.parent / "docs" / "cross_image.md"
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R"}
 SYSTEMS = {"baseline": 0.0, "cross-image": 0.5}  # and the share of conditional similarities in the loss
-SHOWN = "glyphs"  # the dataset whose figures the page shows
 RERANKED = "cross-image, re-ranked"
 FULL, QUICK = {"epochs": 12}, {"epochs": 3, "max_classes": 40}
 NEGATIVES = 16  # each image is conditioned on its class and so many others: half the time of all pairs
@@ -66,8 +65,9 @@ def main() -> None:
                 report(results, options.page)
     if gradients.own.keys() == SYSTEMS.keys():
         pictures.gradient_figure(gradients.own, place / f"{options.data}_gradients.png", options.data)
-        if options.page and options.data == SHOWN:
-            show(place, options.page.parent / "images")
+        if options.data == SHOWN:
+            shown = {f"{SHOWN}_{name}.png": f"cross_image_{name}.png" for name in ("attention_1", "gradients", "parts")}
+            show(place, shown, options.page)
     print(report(results, options.page))
     print(f"figures are in {place}")
 
@@ -78,15 +78,6 @@ def report(results: Results, page: Path | None) -> str:
     if page:
         fill(page, "cross-image", table)
     return table
-
-
-def show(figures: Path, images: Path) -> None:
-    """Copy the figures that the page shows beside it."""
-    images.mkdir(exist_ok=True)
-    for name in ("attention_1", "gradients", "parts"):
-        found = figures / f"{SHOWN}_{name}.png"
-        if found.exists():
-            shutil.copyfile(found, images / f"cross_image_{name}.png")
 
 
 # ---- measuring ---------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from entourage.systems.divide_and_conquer import train_divided
 from entourage.systems.divide_and_conquer.analysis import SliceScores, score_slices
 from entourage.values import Embeddings
 from markers import fill
-from small_scale import Results, arguments, cell, of_row, parser_of, protocol, run, splits
+from small_scale import SHOWN, Results, arguments, cell, of_row, parser_of, protocol, run, show, splits
 
 PAGE = Path(__file__).parent.parent / "docs" / "divide_and_conquer.md"
 MODELS = ("baseline", "divided")
@@ -66,6 +66,12 @@ def main() -> None:
                 if model == "divided" and seed == 0 and hasattr(test, "picture"):
                     draw_only(options.file, options.data, test, slices.only, options.lost_at)
             report(results, options.data, options.page)
+    if options.data == SHOWN:
+        show(
+            options.out,
+            {f"divide_{SHOWN}_{name}.png": f"divide_{name}.png" for name in ("first", "only")},
+            options.page,
+        )
     print(options.file.with_suffix(".md").read_text())
 
 

@@ -7,6 +7,7 @@ ENTOURAGE_DATA) with one folder a class, or with vectors.npy and labels.npy.
 import argparse
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from entourage.settings import to_dict
 from entourage.store import whole_file
 
 __all__ = [
+    "SHOWN",
     "Results",
     "arguments",
     "cell",
@@ -26,11 +28,13 @@ __all__ = [
     "protocol",
     "read_json",
     "run",
+    "show",
     "splits",
     "write_json",
 ]
 
 RESULTS = Path(__file__).parent / "results"
+SHOWN = "glyphs"  # the dataset whose figures the pages show
 _VARIED = ("seed", "workers")
 
 
@@ -69,6 +73,17 @@ def run(main: Callable[[], None]) -> None:
         main()
     except EntourageError as error:
         raise SystemExit(str(error)) from error
+
+
+def show(place: Path, figures: dict[str, str], page: Path | None) -> None:
+    """Copy figures of that place, under names of their own, to the images beside the page that shows them."""
+    if page is None:
+        return
+    images = page.parent / "images"
+    images.mkdir(exist_ok=True)
+    for name, shown_as in figures.items():
+        if (place / name).exists():
+            shutil.copyfile(place / name, images / shown_as)
 
 
 # ---- data --------------------------------------------------------------------------------------------------------

@@ -3,9 +3,12 @@
 import numpy as np
 
 from entourage.neighbors import search
+from entourage.threads import blocks, in_threads
 from entourage.values import Embeddings
 
 __all__ = ["nearness_of", "perplexity_of", "places_in"]
+
+_ROWS_AT_ONCE = 1024  # few enough for their distances to stay in the cache
 
 
 def nearness_of(vectors: np.ndarray, fixed: np.ndarray, moving: np.ndarray, k: int):
@@ -33,7 +36,9 @@ def _conditional(found, count: int):
     """p_j|i over the neighbours found, a sparse matrix (M, A) whose rows sum to 1."""
     from scipy.sparse import csr_array
 
-    weights = _calibrated(2 - 2 * found.similarities.astype(np.float64), perplexity_of(found.k))
+    distances, perplexity = 2 - 2 * found.similarities, perplexity_of(found.k)
+    pieces = in_threads(lambda rows: _calibrated(distances[rows], perplexity), blocks(len(found), _ROWS_AT_ONCE))
+    weights = np.concatenate(list(pieces))
     starts = np.arange(len(found) + 1) * found.k
     return csr_array((weights.ravel(), found.rows.ravel(), starts), shape=(len(found), count))
 
@@ -43,9 +48,9 @@ def _calibrated(distances: np.ndarray, perplexity: float) -> np.ndarray:
 
     b is found by bisection of its logarithm; where all distances are equal any will do.
     """
-    distances = distances - distances[:, :1]  # the nearest comes first; none underflows
+    distances = (distances - distances[:, :1]).astype(np.float64)  # the nearest comes first; none underflows
     low, high = np.full((len(distances), 1), -10.0), np.full((len(distances), 1), 25.0)
-    for _ in range(24):
+    for _ in range(20):
         middle = (low + high) / 2
         weights = np.exp(-np.exp(middle) * distances)
         sums = weights.sum(axis=1, keepdims=True)

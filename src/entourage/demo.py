@@ -74,7 +74,7 @@ def run_demo(
     by = TrainSettings(epochs=settings.encoder_epochs, seed=seed, validation_share=0.0)
     encoder, _ = train_baseline(seen, by, progress=progress)
     training, test = (
-        Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), images.ids, images.labels)
+        Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), labels=images.labels)
         for images in (seen, unseen)
     )
     refiner = ContextRefiner(seed=seed).fit(training, progress=progress)
@@ -94,7 +94,7 @@ def run_demo(
     }
     with new_folder(folder) as filling:
         write_refinement(filling, refiner, test, **kept, progress=progress)
-        np.savez(filling / "train.npz", vectors=training.vectors, ids=training.ids, labels=training.labels)
+        np.savez(filling / "train.npz", vectors=training.vectors, labels=training.labels)
         run = open_refinement(filling, pictures=[unseen])
         for done, (kind, name) in enumerate(_PICTURES.items()):
             options = PlotOptions(points=_POINTS if kind == "drift" else None, seed=seed)

@@ -37,7 +37,7 @@ def spread_queries(precision: np.ndarray, labels: np.ndarray, count: int) -> np.
     """Rows of queries from the best to the worst average precision, evenly apart, of different classes if possible.
 
     >>> spread_queries(np.array([0.1, 0.9, 0.5, 0.4]), np.array(["a", "a", "b", "c"]), 3).tolist()
-    [1, 2, 0]
+    [1, 2, 3]
     """
     order = np.argsort(-precision, kind="stable")
     places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)
@@ -47,7 +47,7 @@ def spread_queries(precision: np.ndarray, labels: np.ndarray, count: int) -> np.
         fresh = [row for row in nearby if labels[row] not in seen and row not in chosen]
         chosen.append(next(iter(fresh or [row for row in nearby if row not in chosen])))
         seen.add(labels[chosen[-1]])
-    return np.array(chosen, int)
+    return np.array(sorted(chosen, key=lambda row: -precision[row]), int)
 
 
 def learners(run: Training, options: PlotOptions, progress=None):

@@ -8,8 +8,9 @@ INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 demo: .venv/.core
 	$(BIN)/entourage demo --out runs/demo --overwrite
 
+# a process for each core, each with one thread: they would only get into each other's way
 test: .venv/.dev lint
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 lint: .venv/.dev
 	$(BIN)/ruff check

@@ -1,13 +1,18 @@
 """Every picture of a refinement shows what the run holds."""
 
+import sys
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from tests.figures.legible import check_legible
 from tests.refinements.samples import COUNT, fitted, halves, items, kept
 
+from entourage.errors import MissingExtra
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
-from entourage.plots import PlotOptions, applicable, draw
+from entourage.plots import Plot, PlotOptions, applicable, draw, write_plot
 from entourage.plots.of_refinements import part_of, ranks_of
 from entourage.refinements import Looks, keep_refinement
 
@@ -114,8 +119,18 @@ def test_the_drift_shows_every_item_it_is_asked_for(run):
 
 def test_the_drift_moves_from_step_to_step(run):
     frames = draw("drift", run, PlotOptions(points=20, motion=True))
-    first = next(iter(frames))
-    assert first.dtype == np.uint8 and first.shape[2] == 3 and len(frames) > run.n_steps
+    assert frames.picture.n_steps == run.n_steps
+    shown = list(replace(frames, moments=np.linspace(0, 1, run.n_steps + 1)))
+    assert all(frame.dtype == np.uint8 and frame.shape == shown[0].shape for frame in shown)
+    assert all((one[100:] != other[100:]).any() for one, other in pairwise(shown))  # below the clock
+
+
+def test_a_missing_extra_is_told_before_anything_is_drawn(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    monkeypatch.setattr(Plot, "draw", lambda *_: pytest.fail("drawn"))
+    with pytest.raises(MissingExtra, match=r"entourage\[video\]"):
+        write_plot("drift", run, tmp_path / "drift.mp4")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_part_looks_like_its_rows(run):

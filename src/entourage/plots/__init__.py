@@ -16,9 +16,8 @@ from entourage.refinements import Refinement, open_refinement
 from entourage.store import check_free
 from entourage.trainings import Training, open_training
 
-__all__ = ["MOTIONS", "PLOTS", "Plot", "PlotOptions", "applicable", "draw", "open_run", "write_plot"]
+__all__ = ["PLOTS", "Plot", "PlotOptions", "applicable", "draw", "open_run", "write_plot"]
 
-MOTIONS = (".mp4", ".gif")
 _EVERY_SYSTEM = ("baseline", "cross-image", "divide", "intra-batch", "student")
 
 
@@ -154,19 +153,19 @@ def write_plot(
     """Draw, and write as .png, .pdf or .svg, or as motion, .mp4 or .gif, by the ending of `out`."""
     from dataclasses import replace
 
-    from entourage.figures import ENDINGS, save
+    from entourage.figures import ENDINGS, motion, save
 
     out, options = Path(out), options or PlotOptions()
-    moves = out.suffix.lower() in MOTIONS
-    allowed = (*ENDINGS, *MOTIONS) if kind in PLOTS and PLOTS[kind].moves else ENDINGS
+    moves = out.suffix.lower() in motion.ENDINGS
+    allowed = (*ENDINGS, *motion.ENDINGS) if kind in PLOTS and PLOTS[kind].moves else ENDINGS
     if out.suffix.lower() not in allowed:
         raise InputError(f"the picture is to be written to {out}; wanted a name that ends in {', '.join(allowed)}")
     check_free(out, overwrite=overwrite)
+    if moves:
+        motion.check_motion(out)  # what is missing is told before the work
     drawn = draw(kind, run, replace(options, motion=moves), progress)
     if moves:
-        from entourage.figures.motion import write_motion
-
-        write_motion(drawn, out, progress=progress)
+        motion.write_motion(drawn, out, progress=progress)
     else:
         save(drawn, out)
 

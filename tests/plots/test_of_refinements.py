@@ -9,7 +9,7 @@ import pytest
 from tests.figures.legible import check_legible
 from tests.refinements.samples import COUNT, fitted, halves, items, kept
 
-from entourage.errors import MissingExtra
+from entourage.errors import InputError, MissingExtra
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
 from entourage.plots import Plot, PlotOptions, applicable, draw, write_plot
@@ -39,9 +39,15 @@ def words(figure) -> list[str]:
 
 def test_the_sheet_begins_with_the_biggest_gain_and_ends_with_a_loss(run):
     figure, gains = draw("sheet", run), run.gains()
-    said = " ".join(words(figure))
-    assert f"{100 * gains.max():+.0f} AP@R" in said and TEXTS[int(gains.argmax())] in said
-    assert "▼" in said if gains.min() < 0 else "▼" not in said
+    captions = [text for text in words(figure) if "AP@R" in text]
+    lost = np.sort(gains[gains < 0])[:2]
+    marks = [f"▲ {100 * gain:+.0f} AP@R" for gain in np.sort(gains)[[-1, -2]]]
+    marks += [f"▼ {100 * gain:+.0f} AP@R".replace("-", "−") for gain in lost]
+    assert (
+        len(lost)
+        and [caption[caption.index(mark[0]) :] for caption, mark in zip(captions, marks, strict=True)] == marks
+    )
+    assert next(text for text in words(figure) if text in TEXTS) == TEXTS[int(gains.argmax())]
     check_legible(figure)
 
 
@@ -109,6 +115,15 @@ def test_without_labels_there_is_what_needs_none(tmp_path):
         figure = draw(kind, run)
         assert not {"✓", "✗"} & set(words(figure))
         check_legible(figure)
+
+
+def test_without_a_step_there_is_nothing_a_query_looked_at(tmp_path):
+    run = kept(tmp_path / "run", items(), steps=0)
+    assert applicable(run) == ["drift", "steps", "grid", "sheet"]
+    with pytest.raises(InputError, match="query is a picture of a refinement of 1 step or more"):
+        draw("query", run)
+    for kind in applicable(run):
+        draw(kind, run)
 
 
 def test_the_drift_shows_every_item_it_is_asked_for(run):

@@ -33,7 +33,7 @@ class Plot:
     functions: dict[str, str]
     """Which function draws it, of a "refinement" or a "training": module:name, taking (run, options, progress)."""
     wants: tuple[str, ...] = ()
-    """What the run must have: labels, slices, gradients, pictures."""
+    """What the run must have: labels, steps, slices, gradients, pictures."""
     moves: bool = False
     """Whether it can be drawn as motion too."""
 
@@ -58,6 +58,7 @@ PLOTS: dict[str, Plot] = {
             "one query, its neighbours before and after, and what it looked at",
             ("refinement",),
             {"refinement": "of_refinements:query"},
+            wants=("steps",),
         ),
         Plot(
             "steps",
@@ -185,6 +186,8 @@ def _lacks(plot: Plot, run, options: PlotOptions) -> str | None:
         return f"a run of {' or '.join(plot.of)}"
     if "labels" in plot.wants and run.per_query() is None:
         return "a refinement with labels (--labels)"
+    if "steps" in plot.wants and run.n_steps < 1:
+        return "a refinement of 1 step or more (--steps)"
     if "slices" in plot.wants and run.system != "divide" and options.slices is None:
         return "slices, of which a baseline has none (--slices cuts it)"
     if "pictures" in plot.wants and not run.has_pictures:

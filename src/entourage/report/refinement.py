@@ -85,7 +85,7 @@ def _settings(run) -> dict:
 
 def _footer(run) -> str:
     return (
-        f"Made by `entourage report {run.folder}`. Intervals: paired bootstrap over queries, 95 %. "
+        f"Made by `entourage report {run.folder.absolute().name}`. Intervals: paired bootstrap over queries, 95 %. "
         "This file holds everything it shows; it fetches nothing."
     )
 

@@ -94,7 +94,7 @@ def _check_found(triples: np.ndarray) -> None:
 
 def attention_figure(blocks, encoded, images, triple):
     anchor, same, other = map(int, triple)
-    names = [f"{role}: {_short(images.labels[row])}" for role, row in zip(("Ia", "I1", "I2"), triple, strict=True)]
+    names = [f"{role}: {images.labels[row]}" for role, row in zip(("Ia", "I1", "I2"), triple, strict=True)]
     shown = [number for number in BLOCKS if number <= len(blocks)] or [len(blocks)]
     maps = attention_maps(blocks, encoded, anchor, [same, other])
     title = "Where I1 (same class) and I2 (another) look in Ia"
@@ -115,7 +115,7 @@ def part_figure(encoder, blocks, encoded, images, triples, progress):
             {"picture": _pixels(images, int(r)), "place": p, "right": images.labels[r] == images.labels[row]}
             for r, p in zip(found.rows[number], found.places[number], strict=True)
         ]
-        name = _short(images.labels[row], 16)
+        name = str(images.labels[row])
         rows.append({"picture": _pixels(images, row), "name": name, "place": place, "found": parts})
     return draw_parts(rows, "Parts found through the keys of the last block, without labels", space.shape)
 
@@ -132,8 +132,3 @@ def _peaks(heat: np.ndarray, count: int) -> list[tuple[int, int]]:
 
 def _pixels(images, row: int) -> np.ndarray:
     return np.asarray(images.picture(row))
-
-
-def _short(label, most: int = 22) -> str:
-    text = str(label)
-    return text if len(text) <= most else f"{text[: most - 1]}…"

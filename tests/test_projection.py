@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from entourage.errors import InputError
 from entourage.neighbors import search
-from entourage.projection import choose_region, follow, landmark_rows, lay_out
+from entourage.projection import follow, landmark_rows, lay_out
 from entourage.projection.fitting import Repulsion, fit
 from entourage.projection.nearness import nearness_of
 from entourage.values import Embeddings
@@ -209,38 +209,3 @@ def test_neighbours_are_those_of_the_exact_search(items):
     gallery = Embeddings.from_vectors(items.vectors[:60])
     found = search(Embeddings.from_vectors(items.vectors[60:]), gallery, 7)
     assert [set(row.indices) for row in nearness] == [set(row) for row in found.rows.tolist()]
-
-
-# ---- a part of a large set ---------------------------------------------------------------------------------------
-
-
-def test_a_region_is_whole_classes_around_one():
-    items = blobs(96, 48)  # two of each
-    rows = choose_region(items, 30, seed=1)
-    assert len(rows) == 30 and (np.diff(rows) > 0).all()
-    chosen = np.unique(items.labels[rows])
-    assert len(chosen) == 30  # of each class no more than a share of all
-    rows = choose_region(items, 48, seed=1)
-    chosen, counts = np.unique(items.labels[rows], return_counts=True)
-    assert counts.tolist() == [2] * 24
-    means = np.array([items.vectors[items.labels == label].mean(axis=0) for label in range(48)])
-    means /= np.linalg.norm(means, axis=1, keepdims=True)
-    first = np.random.default_rng(1)
-    first.permutation(96)
-    nearest = np.argsort(-means @ means[first.integers(48)])[:24]
-    assert set(chosen) == set(nearest.tolist())
-
-
-def test_of_large_classes_a_region_takes_some():
-    items = blobs(400, 4)
-    rows = choose_region(items, 96)
-    assert np.unique(items.labels[rows], return_counts=True)[1].tolist() == [24] * 4
-
-
-def test_a_region_without_labels_is_what_lies_around_an_item():
-    items = blobs(96, 4)
-    items = Embeddings(items.vectors)
-    rows = choose_region(items, 10, seed=2)
-    similarities = items.vectors @ items.vectors.T
-    assert any(set(np.argsort(-row)[:10]) == set(rows) for row in similarities)
-    assert choose_region(items, 96).tolist() == list(range(96))

@@ -19,7 +19,15 @@ pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 def kept(shop):
     """A refinement of labelled vectors."""
     command = f"refine {shop}/v.npz --model {shop}/model --run {shop}/kept"
-    return document(run(f"{command} --out {shop}/kept.npz --json"))
+    return kept_document(run(f"{command} --out {shop}/kept.npz --json"))
+
+
+def kept_document(result) -> dict:
+    """What --json printed, and on standard error the warnings the run keeps, nothing else."""
+    printed = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr) == (0, "".join(f"warning: {text}\n" for text in printed["warnings"]))
+    assert printed["warnings"] == open_refinement(printed["run"]).document["warnings"]
+    return printed
 
 
 def test_a_refinement_is_kept_with_its_scores(kept, inside):
@@ -35,18 +43,27 @@ def test_labels_are_never_refined_by(inside, tmp_path):
     command = f"refine v.npy --model model --out {tmp_path}"
     assert "scores" not in document(run(f"{command}/plain.npy --json"))
     for labels in ("l.csv", "one-class.npy"):
-        document(run(f"{command}/{labels}.npy --labels {labels} --run {tmp_path}/{labels} --json"))
+        kept_document(run(f"{command}/{labels}.npy --labels {labels} --run {tmp_path}/{labels} --json"))
         np.testing.assert_array_equal(np.load(tmp_path / f"{labels}.npy"), np.load(tmp_path / "plain.npy"))
     assert sorted(set(open_refinement(tmp_path / "l.csv").refined.labels))[:2] == ["class 0", "class 1"]
 
 
+def test_doubts_about_the_scores_are_told(inside, tmp_path):
+    command = f"refine v.npy --model model --labels all-different.npy --run {tmp_path}"
+    outcome = run(f"{command}/told")
+    assert outcome.exit_code == 0 and "warning: not scored: " in outcome.stderr
+    told = kept_document(run(f"{command}/json --json"))["warnings"]
+    assert told[-1].startswith("not scored: ")
+
+
 def test_texts_and_galleries_are_kept(inside, tmp_path):
-    texts = tmp_path / "t.json"
+    texts, others = tmp_path / "t.json", tmp_path / "o.json"
     texts.write_text(json.dumps([f"text {row}" for row in range(COUNT)]))
-    command = f"refine v.npy --context v.npz --labels l.txt --texts {texts} --context-texts {texts}"
+    others.write_text(json.dumps([f"other {row}" for row in range(COUNT)]))
+    command = f"refine v.npy --context v.npz --labels l.txt --texts {texts} --context-texts {others}"
     document(run(f"{command} --run {tmp_path}/run --json"))
     opened = open_refinement(tmp_path / "run")
-    assert opened.gallery_appearance().text(3) == opened.appearance().text(3) == "text 3"
+    assert (opened.appearance().text(3), opened.gallery_appearance().text(3)) == ("text 3", "other 3")
     assert opened.document["metrics"]["recall@1"] > 0.5 and opened.context.labels[0] == "class 0"
 
 
@@ -106,6 +123,14 @@ def test_pictures_that_are_gone_are_said(kept, inside, tmp_path):
         ("refine v.npy", "there is nothing to write to"),
         ("refine v.npy --out a.npy --labels l.npy", "--labels is l.npy but there is no --run"),
         ("refine v.npy --run new --context-labels l.npy", "--context-labels is l.npy but there is no gallery"),
+        (
+            "refine v.npy --run new --context ./v.npy --context-labels l.npy",
+            "--context-labels is l.npy but the gallery v.npy is VECTORS",
+        ),
+        (
+            "refine v.npy --run new --context v.npz --context-texts l.txt",
+            "--context-texts is l.txt but there are no texts of VECTORS; add --texts or leave it out",
+        ),
         ("refine v.npy --run new --root /", "--root is / but there are no pictures"),
         ("refine v.npy --run new --texts t.txt --pictures birds", "--pictures is birds and --texts t.txt"),
         ("refine v.npy --run new --pictures nowhere", "dataset is"),

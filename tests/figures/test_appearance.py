@@ -28,11 +28,18 @@ def test_without_labels_an_item_is_called_by_its_id():
     assert Appearance(np.array([7, 8])).name(1) == "8"
 
 
-@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"])
 def test_a_thumbnail_is_grey_or_coloured_and_never_larger_than_asked(mode):
     shown = Appearance(np.array([0]), picture=lambda row: Image.new(mode, (400, 100)))
     small = shown.thumbnail(0, side=80)
     assert small.size == (80, 20) and small.mode == ("L" if mode == "L" else "RGB")
+
+
+def test_what_is_transparent_becomes_white():
+    clear = Image.new("RGBA", (10, 10), (0, 0, 0, 0))
+    clear.putpixel((3, 3), (200, 0, 0, 255))
+    small = Appearance(np.array([0]), picture=lambda row: clear).thumbnail(0)
+    assert (small.getpixel((5, 5)), small.getpixel((3, 3))) == ((255, 255, 255), (200, 0, 0))
 
 
 def test_a_damaged_picture_is_none():

@@ -43,6 +43,15 @@ def test_the_attention_figure_names_pictures_and_blocks_and_cuts_nothing_off():
     check_legible(figure)
 
 
+def test_long_names_are_cut_to_their_picture():
+    names = ["Ia: a class of a name that never ends", "I1: iiiiiiiiiiiiiiiiiiiiiiiiiiiii", "I2: b"]
+    figure = draw_attention([GREY] * 3, names, attention(), (1, 6), "Title")
+    said = [axes.get_xlabel() for axes in figure.axes if axes.get_xlabel()]
+    assert said[0] == names[1] and said[2] == names[2]  # by their width, not by their letters
+    assert said[1].endswith("…") and names[0].startswith(said[1][:-1])
+    check_legible(figure)
+
+
 def test_frames_tell_which_picture_has_the_class_of_the_first():
     figure = draw_attention([GREY] * 3, ["Ia: a", "I1: a", "I2: b"], attention(), (2,), "Title")
     frames = [patch for axes in figure.axes for patch in axes.patches if not patch.get_fill()]

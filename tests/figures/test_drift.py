@@ -9,6 +9,7 @@ from PIL import Image
 from entourage.errors import InputError
 from entourage.figures import drift
 from entourage.figures.appearance import Appearance
+from entourage.figures.cells import NEUTRAL
 from entourage.figures.drift import DriftPicture, at_moment, draw_drift
 from entourage.figures.label_styles import NAMED, far_apart
 from entourage.figures.room import Room
@@ -126,6 +127,22 @@ def test_pictures_of_those_that_went_farthest_with_a_line_to_their_item():
     picture.show(0.0)
     np.testing.assert_allclose([line.get_xydata()[0] for line in picture.axes.lines], picture.places[0, rows])
     check_apart(picture.figure)
+
+
+def test_frames_are_neutral_without_labels():
+    positions, _ = places()
+    shown = looks(picture=lambda row: Image.new("L", (8, 8)))
+    figure = draw_drift(positions, shown, "Title", thumbnails=6)
+    frames = [to_hex(patch.get_edgecolor()) for patch in figure.axes[0].patches if not patch.get_fill()]
+    assert frames == 6 * [to_hex(NEUTRAL)]
+
+
+def test_a_full_sheet_is_not_searched_for_every_item(monkeypatch):
+    tried = []
+    monkeypatch.setattr(Room, "place", lambda self, *where, **how: tried.append(where))
+    positions, _ = places(200)
+    draw_drift(positions, looks(n=200, texts=["some words"] * 200), "Title", thumbnails=4)
+    assert len(tried) == 40
 
 
 def test_texts_are_shown_where_there_are_no_pictures():

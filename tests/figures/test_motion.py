@@ -35,6 +35,14 @@ def test_frames_stand_still_then_move_then_stand_still(frames):
     assert changes == [False, False, True, True, True, True, False, False, False, False]
 
 
+def test_frames_can_be_drawn_again(frames):
+    again = moving_frames()
+    next(iter(again))
+    said = len(again.picture.axes.texts)
+    assert all((one == other).all() for one, other in zip(frames, again, strict=True))
+    assert len(again.picture.axes.texts) == said
+
+
 def test_a_moment_shows_dots_where_they_are_then():
     frames = moving_frames()
     frames.picture.show(0.5)

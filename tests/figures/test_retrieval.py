@@ -160,3 +160,4 @@ def test_chosen_queries_are_real_gains_and_losses():
     gains = np.array([0.0, 0.3, -0.1, 0.3, -0.4, 0.0])
     assert choose_queries(gains, 3, 3).tolist() == [1, 3, 4, 2]
     assert choose_queries(np.zeros(5), 2, 2).tolist() == []
+    assert choose_queries(np.array([-0.2, -0.2]), 0, 1).tolist() == [0]  # ties by row

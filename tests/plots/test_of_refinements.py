@@ -1,13 +1,18 @@
 """Every picture of a refinement shows what the run holds."""
 
+import sys
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from tests.figures.legible import check_legible
 from tests.refinements.samples import COUNT, fitted, halves, items, kept
 
+from entourage.errors import InputError, MissingExtra
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
-from entourage.plots import PlotOptions, applicable, draw
+from entourage.plots import Plot, PlotOptions, applicable, draw, write_plot
 from entourage.plots.of_refinements import part_of, ranks_of
 from entourage.refinements import Looks, keep_refinement
 
@@ -34,9 +39,15 @@ def words(figure) -> list[str]:
 
 def test_the_sheet_begins_with_the_biggest_gain_and_ends_with_a_loss(run):
     figure, gains = draw("sheet", run), run.gains()
-    said = " ".join(words(figure))
-    assert f"{100 * gains.max():+.0f} AP@R" in said and TEXTS[int(gains.argmax())] in said
-    assert "▼" in said if gains.min() < 0 else "▼" not in said
+    captions = [text for text in words(figure) if "AP@R" in text]
+    lost = np.sort(gains[gains < 0])[:2]
+    marks = [f"▲ {100 * gain:+.0f} AP@R" for gain in np.sort(gains)[[-1, -2]]]
+    marks += [f"▼ {100 * gain:+.0f} AP@R".replace("-", "−") for gain in lost]
+    assert (
+        len(lost)
+        and [caption[caption.index(mark[0]) :] for caption, mark in zip(captions, marks, strict=True)] == marks
+    )
+    assert next(text for text in words(figure) if text in TEXTS) == TEXTS[int(gains.argmax())]
     check_legible(figure)
 
 
@@ -106,6 +117,15 @@ def test_without_labels_there_is_what_needs_none(tmp_path):
         check_legible(figure)
 
 
+def test_without_a_step_there_is_nothing_a_query_looked_at(tmp_path):
+    run = kept(tmp_path / "run", items(), steps=0)
+    assert applicable(run) == ["drift", "steps", "grid", "sheet"]
+    with pytest.raises(InputError, match="query is a picture of a refinement of 1 step or more"):
+        draw("query", run)
+    for kind in applicable(run):
+        draw(kind, run)
+
+
 def test_the_drift_shows_every_item_it_is_asked_for(run):
     figure = draw("drift", run, PlotOptions(points=30))
     assert any("30 of 120 items" in text.get_text() for text in [*figure.texts, *figure.axes[0].texts])
@@ -114,8 +134,18 @@ def test_the_drift_shows_every_item_it_is_asked_for(run):
 
 def test_the_drift_moves_from_step_to_step(run):
     frames = draw("drift", run, PlotOptions(points=20, motion=True))
-    first = next(iter(frames))
-    assert first.dtype == np.uint8 and first.shape[2] == 3 and len(frames) > run.n_steps
+    assert frames.picture.n_steps == run.n_steps
+    shown = list(replace(frames, moments=np.linspace(0, 1, run.n_steps + 1)))
+    assert all(frame.dtype == np.uint8 and frame.shape == shown[0].shape for frame in shown)
+    assert all((one[100:] != other[100:]).any() for one, other in pairwise(shown))  # below the clock
+
+
+def test_a_missing_extra_is_told_before_anything_is_drawn(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    monkeypatch.setattr(Plot, "draw", lambda *_: pytest.fail("drawn"))
+    with pytest.raises(MissingExtra, match=r"entourage\[video\]"):
+        write_plot("drift", run, tmp_path / "drift.mp4")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_part_looks_like_its_rows(run):

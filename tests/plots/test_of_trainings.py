@@ -95,6 +95,8 @@ def test_pictures_of_the_blocks(runs):
     anchor = str(run.tests()[0].ids[9])
     said = " ".join(_everything(draw("attention", run, PlotOptions(query=anchor))))
     assert f"Ia: {run.tests()[0].labels[9]}" in said
+    with pytest.raises(InputError, match="the query is 'nobody', which is no id of the"):
+        draw("attention", run, PlotOptions(query="nobody"))
     parts = draw("parts", run)
     assert {"✓", "✗"} & set(words(parts)) and "chosen place" in words(parts)
 

@@ -49,6 +49,11 @@ def test_an_item_without_a_picture_is_told_of_and_shown_by_its_id(photos, tmp_pa
     assert shown.thumbnail(1) is None and shown.thumbnail(0).size == (8, 8)
 
 
+def test_texts_of_a_gallery_alone_are_refused():
+    with pytest.raises(InputError, match="context_texts are given without texts"):
+        Looks(context_texts=["one", "two"])
+
+
 def test_pictures_that_are_gone_are_a_warning(photos, tmp_path):
     items = Embeddings(np.eye(2, dtype=np.float32), ["b/2.png", "b/1.png"])
     run = run_of(items, PictureSource(str(photos)), tmp_path)

@@ -2,7 +2,7 @@ import numpy as np
 from PIL import Image
 
 from entourage.figures.appearance import Appearance
-from entourage.report.classes import class_means
+from entourage.report.classes import means_by_class
 from entourage.report.rankings import Cell, Ranking, Tally, cells_of
 
 from .reading import find
@@ -89,7 +89,7 @@ def test_cells_show_what_is_known():
 def test_means_of_classes_are_those_of_a_loop():
     rng = np.random.default_rng(0)
     labels, values = rng.integers(0, 5, 50), rng.random((2, 50))
-    names, sizes, means = class_means(labels, *values)
+    names, sizes, means = means_by_class(labels, *values)
     for place, name in enumerate(names):
         members = [row for row in range(50) if str(labels[row]) == name]
         assert sizes[place] == len(members)

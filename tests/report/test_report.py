@@ -34,6 +34,13 @@ def test_a_report_says_all_in_its_order(reports, name, sections):
     assert [each.text for each in find(reports[name].read_text(encoding="utf-8"), "h2")] == sections
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_report_does_not_tell_where_its_run_lies(reports, name, labelled, bare, trained):
+    run = {"labelled": labelled, "bare": bare, "trained": trained}[name]
+    (footer,) = find(reports[name].read_text(encoding="utf-8"), "footer")
+    assert f"`entourage report {name}`" in footer.text and str(run.parent) not in footer.text
+
+
 @pytest.fixture
 def no_figures(monkeypatch):
     """Figures are drawn for the reports above, once."""
@@ -80,11 +87,20 @@ def test_pictures_that_are_gone_are_told_and_ids_shown(labelled, tmp_path):
     assert not find(html, "img") and "class 0/0.png" in html
 
 
-def test_a_figure_that_cannot_be_drawn_is_a_sentence(labelled, tmp_path, monkeypatch):
+def test_a_run_is_asked_once_what_it_has(labelled, monkeypatch):
+    from entourage.report import drawing
+
+    asked = []
+    monkeypatch.setattr(drawing, "applicable", lambda run: asked.append(run) or [])
+    assert drawing.draw_all(labelled) == [] and asked == [labelled]
+
+
+@pytest.mark.parametrize("error", [InputError, FileNotFoundError])
+def test_a_figure_that_cannot_be_drawn_is_a_sentence(labelled, tmp_path, monkeypatch, error):
     from entourage.plots import Plot
 
     def refuse(self, run, options, progress=None):
-        raise InputError(f"{self.name} is <refused>")
+        raise error(f"{self.name} is <refused>")
 
     monkeypatch.setattr(Plot, "draw", refuse)
     html = write_report(labelled, tmp_path / "report.html").read_text(encoding="utf-8")

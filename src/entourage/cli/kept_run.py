@@ -22,8 +22,9 @@ class KeptRun:
     texts: Path | None
     context_texts: Path | None
 
-    def check(self, context: Path | None, *, overwrite: bool) -> None:
+    def check(self, vectors: Path, context: Path | None, *, overwrite: bool) -> None:
         """Refuse options that would do nothing, and a folder that is in the way."""
+        from entourage.cli.options import is_same
         from entourage.store import check_free
 
         alone = {"--labels": self.labels, "--context-labels": self.context_labels, "--pictures": self.pictures}
@@ -31,6 +32,10 @@ class KeptRun:
         self._refuse(alone if self.folder is None else {}, "there is no --run to keep it in; add --run")
         of_gallery = {"--context-labels": self.context_labels, "--context-texts": self.context_texts}
         self._refuse(of_gallery if context is None else {}, "there is no gallery; add --context")
+        again = f"the gallery {context} is VECTORS, which have --labels and --texts; name another gallery"
+        self._refuse(of_gallery if is_same(context, vectors) else {}, again)
+        of_texts = {"--context-texts": self.context_texts}
+        self._refuse(of_texts if self.texts is None else {}, "there are no texts of VECTORS; add --texts")
         of_pictures = {"--root": self.root, "--data-option": self.data_options}
         self._refuse(of_pictures if self.pictures is None else {}, "there are no pictures; add --pictures")
         if self.pictures is not None and self.texts is not None:

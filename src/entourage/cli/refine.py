@@ -69,7 +69,7 @@ def refine(
     from entourage.store import read_vectors
 
     kept = KeptRun(run, labels, context_labels, pictures, split, root, data_options, texts, context_texts)
-    kept.check(context, overwrite=overwrite)
+    kept.check(vectors, context, overwrite=overwrite)
     _check_outputs(vectors, context, out, context_out, run, overwrite)
     items = read_vectors(vectors, labels=False)
     if model is not None and (model / "network").is_dir():
@@ -103,6 +103,8 @@ def refine(
             among = items if gallery is None else gallery
             write_like(context, context_out, refiner.transform(among, steps=steps, progress=progress))
     warnings = refiner.report()["warnings"] if model is None else []
+    if known is not None:
+        warnings = refinement.document["warnings"]  # with those of the scores
     if gallery is not None and context_out is None and out is not None:
         warnings = [*warnings, "search the refined queries in the refined gallery only: add --context-out to refine it"]
     print_warnings(warnings)

@@ -65,12 +65,22 @@ class Appearance:
             picture = self.picture(row)
         except CorruptImage:  # one bad file must not cost the whole figure: its id is shown
             return None
-        picture = picture if picture.mode in ("L", "RGB") else picture.convert("RGB")
+        picture = picture if picture.mode in ("L", "RGB") else _on_white(picture)
         if max(picture.size) <= side:
             return picture
         small = picture.copy()
         small.thumbnail((side, side))
         return small
+
+
+def _on_white(picture: "Image") -> "Image":
+    """In colours; what is transparent is as white as the paper, where it would become black."""
+    from PIL import Image
+
+    seen = picture.convert("RGBA")
+    paper = Image.new("RGBA", seen.size, "white")
+    paper.alpha_composite(seen)
+    return paper.convert("RGB")
 
 
 def same_label(query: Appearance, row: int, gallery: Appearance, other: int) -> bool | None:

@@ -13,11 +13,10 @@ from entourage.figures.cells import NEUTRAL, draw_frame, draw_picture, draw_text
 from entourage.figures.key import Key
 from entourage.figures.label_styles import NAMED, REST, THIN, styles_of
 from entourage.figures.room import Room
+from entourage.figures.style import SUBSCRIPTS
 from entourage.figures.words import shorten, width_of
 
-__all__ = ["MOST_ARROWS", "SUBSCRIPTS", "draw_drift"]
-
-SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+__all__ = ["MOST_ARROWS", "draw_drift"]
 
 MOST_ARROWS = 3000
 """Beyond so many items there are no dots and arrows of single ones."""
@@ -27,6 +26,7 @@ _WIDTH, _HEIGHT = 10.0, 7.4  # inches, of the plane
 _MARGIN, _ABOVE, _BELOW = 0.15, 0.85, 0.5
 _SHORTEST = 0.06  # inches; a shorter arrow would be a speck
 _PICTURE, _TEXT = (0.46, 0.46), (1.45, 0.44)
+_TRIED = 10  # places looked for in vain, for each thumbnail: on a full sheet each takes milliseconds
 _CELL = 0.42  # inches between mean arrows
 _FEWEST = 5  # items in the mean of an arrow
 
@@ -201,7 +201,8 @@ class DriftPicture:
             return
         size, shown = (_PICTURE, most) if kind == "pictures" else (_TEXT, min(most, 14))
         colours = {row: colour for rows, colour, _, _ in self.styles for row in rows}
-        for row in self._farthest(most):
+        plain = self.dense or self.appearance.labels is None
+        for row in self._farthest(most)[: _TRIED * most]:
             if not shown:
                 break
             place = room.place(size, self.places[-1, row], farthest=1.6 if not self.dense else 5.0)
@@ -209,7 +210,7 @@ class DriftPicture:
                 continue
             shown -= 1
             box = (place[0] - size[0] / 2, place[1] - size[1] / 2, *size)
-            self._draw_item(row, box, NEUTRAL if self.dense else colours[row])
+            self._draw_item(row, box, NEUTRAL if plain else colours[row])
 
     def _farthest(self, most: int) -> list[int]:
         """Moving rows, those that went farthest first; few of one label, so that many are seen."""

@@ -5,7 +5,7 @@ import numpy as np
 __all__ = ["NAMED", "REST", "THIN", "far_apart", "styles_of"]
 
 NAMED = 24
-"""So many labels at most have a style of their own: as many pairs of a colour and a shape as there are."""
+"""So many labels at most have a style of their own: each of the shapes in two colours."""
 REST = "0.62"
 """The colour of all others."""
 THIN = "PX*"

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.text import Text
 
 from entourage.errors import InputError, MissingExtra
 from entourage.figures.appearance import Appearance
 from entourage.figures.cells import write
-from entourage.figures.drift import SUBSCRIPTS, DriftPicture
+from entourage.figures.drift import DriftPicture
+from entourage.figures.style import SUBSCRIPTS
 from entourage.store import whole_file
 
-__all__ = ["ENDINGS", "drift_frames", "write_motion"]
+__all__ = ["ENDINGS", "check_motion", "drift_frames", "write_motion"]
 
 ENDINGS = (".mp4", ".gif")
 
@@ -26,6 +28,8 @@ class DriftFrames:
 
     picture: DriftPicture
     moments: np.ndarray
+    clock: Text
+    """On the figure, which step it is: one for all iterations, or they would be written over each other."""
 
     def __len__(self) -> int:
         return len(self.moments)
@@ -36,12 +40,11 @@ class DriftFrames:
         figure = self.picture.figure
         figure.set_dpi(_DPI)
         canvas = FigureCanvasAgg(figure)
-        clock = write(self.picture.axes, self.picture.axes.get_xlim()[1], -0.58, "", size=13, ha="right")
         frame, shown = None, None
         for moment in self.moments:
             if moment != shown:  # else it stands still
                 self.picture.show(moment)
-                clock.set_text(f"e{round(moment * self.picture.n_steps)}".translate(SUBSCRIPTS))
+                self.clock.set_text(f"e{round(moment * self.picture.n_steps)}".translate(SUBSCRIPTS))
                 canvas.draw()
                 frame, shown = _even(np.asarray(canvas.buffer_rgba())[..., :3]), moment
             yield frame
@@ -67,17 +70,28 @@ def drift_frames(
     picture = DriftPicture(positions, appearance, title, **options)
     hold = max(1, round(_HOLD * per_step))
     going = np.linspace(0, 1, picture.n_steps * per_step + 1)
-    return DriftFrames(picture, np.concatenate([np.zeros(hold), going, np.ones(2 * hold)]))
+    clock = write(picture.axes, picture.axes.get_xlim()[1], -0.58, "", size=13, ha="right")
+    return DriftFrames(picture, np.concatenate([np.zeros(hold), going, np.ones(2 * hold)]), clock)
 
 
 def write_motion(frames: Iterable[np.ndarray], path, *, fps: int = 15, progress=None) -> None:
     """Write frames as .mp4 or .gif, by the path's ending, whole or not at all."""
+    check_motion(path)
+    writer = _write_mp4 if Path(path).suffix.lower() == ".mp4" else _write_gif
+    with whole_file(path) as temporary:
+        writer(_reported(frames, progress), temporary, fps)
+
+
+def check_motion(path) -> None:
+    """Refuse a path by whose ending no motion can be written, or not without the extra `video`."""
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
         raise InputError(f"the motion is to be written to {path}; wanted a name that ends in {' or '.join(ENDINGS)}")
-    writer = _write_mp4 if ending == ".mp4" else _write_gif
-    with whole_file(path) as temporary:
-        writer(_reported(frames, progress), temporary, fps)
+    if ending == ".mp4":
+        try:
+            import imageio_ffmpeg  # noqa: F401
+        except ImportError:
+            raise MissingExtra("video", "writing .mp4 (.gif needs nothing)") from None
 
 
 def _reported(frames, progress) -> Iterator[np.ndarray]:
@@ -90,10 +104,8 @@ def _reported(frames, progress) -> Iterator[np.ndarray]:
 
 def _write_mp4(frames: Iterator[np.ndarray], path: Path, fps: int) -> None:
     """H.264, by the program that imageio-ffmpeg brings along."""
-    try:
-        import imageio_ffmpeg
-    except ImportError:
-        raise MissingExtra("video", "writing .mp4 (.gif needs nothing)") from None
+    import imageio_ffmpeg
+
     first = next(frames)
     size = (first.shape[1], first.shape[0])
     options = {"fps": fps, "codec": "libx264", "macro_block_size": 2, "quality": 7, "ffmpeg_log_level": "error"}

@@ -29,9 +29,8 @@ def choose_queries(gains: np.ndarray, n_best: int, n_worst: int) -> np.ndarray:
     >>> choose_queries(np.array([0.1, -0.2, 0.4, 0.0]), 2, 2).tolist()
     [2, 0, 1]
     """
-    order = np.argsort(-gains, kind="stable")
-    best = [row for row in order[:n_best] if gains[row] > 0]
-    worst = [row for row in order[::-1][:n_worst] if gains[row] < 0]
+    best = [row for row in np.argsort(-gains, kind="stable")[:n_best] if gains[row] > 0]
+    worst = [row for row in np.argsort(gains, kind="stable")[:n_worst] if gains[row] < 0]
     return np.array(best + worst, int)
 
 

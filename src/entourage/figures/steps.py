@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from entourage.figures.style import STYLES, tidy
+from entourage.figures.style import STYLES, SUBSCRIPTS, tidy
 
 __all__ = ["draw_steps"]
 
@@ -21,10 +21,7 @@ def draw_steps(scores: dict[str, list[float]], title: str, note: str = "") -> Fi
     axes.set_xlabel(f"embedding after t blocks{chr(10) + note if note else ''}")
     axes.set_ylabel("points gained over e₀")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda t, _: f"e{int(t)}".translate(_SUBSCRIPTS)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda t, _: f"e{int(t)}".translate(SUBSCRIPTS)))
     tidy(axes)
     axes.legend(frameon=False)
     return figure
-
-
-_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

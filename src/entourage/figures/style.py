@@ -2,11 +2,13 @@
 
 from entourage.figures.words import families, printable, shorten
 
-__all__ = ["INK", "STYLES", "head", "tidy"]
+__all__ = ["INK", "STYLES", "SUBSCRIPTS", "head", "tidy"]
 
 INK = "#24292f"
 # (colour, line, marker): told apart by each of the three.
 STYLES = (("#1f6fb4", "-", "o"), ("#c4314b", "--", "s"), ("#5b8c2a", ":", "^"), ("#8250a8", "-.", "D"))
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+"""For str.translate: e₀ and not e0."""
 
 
 def head(figure, title: str) -> None:

@@ -16,9 +16,8 @@ from entourage.refinements import Refinement, open_refinement
 from entourage.store import check_free
 from entourage.trainings import Training, open_training
 
-__all__ = ["MOTIONS", "PLOTS", "Plot", "PlotOptions", "applicable", "draw", "open_run", "write_plot"]
+__all__ = ["PLOTS", "Plot", "PlotOptions", "applicable", "draw", "open_run", "write_plot"]
 
-MOTIONS = (".mp4", ".gif")
 _EVERY_SYSTEM = ("baseline", "cross-image", "divide", "intra-batch", "student")
 
 
@@ -34,7 +33,7 @@ class Plot:
     functions: dict[str, str]
     """Which function draws it, of a "refinement" or a "training": module:name, taking (run, options, progress)."""
     wants: tuple[str, ...] = ()
-    """What the run must have: labels, slices, gradients, pictures."""
+    """What the run must have: labels, steps, slices, gradients, pictures."""
     moves: bool = False
     """Whether it can be drawn as motion too."""
 
@@ -59,6 +58,7 @@ PLOTS: dict[str, Plot] = {
             "one query, its neighbours before and after, and what it looked at",
             ("refinement",),
             {"refinement": "of_refinements:query"},
+            wants=("steps",),
         ),
         Plot(
             "steps",
@@ -154,19 +154,19 @@ def write_plot(
     """Draw, and write as .png, .pdf or .svg, or as motion, .mp4 or .gif, by the ending of `out`."""
     from dataclasses import replace
 
-    from entourage.figures import ENDINGS, save
+    from entourage.figures import ENDINGS, motion, save
 
     out, options = Path(out), options or PlotOptions()
-    moves = out.suffix.lower() in MOTIONS
-    allowed = (*ENDINGS, *MOTIONS) if kind in PLOTS and PLOTS[kind].moves else ENDINGS
+    moves = out.suffix.lower() in motion.ENDINGS
+    allowed = (*ENDINGS, *motion.ENDINGS) if kind in PLOTS and PLOTS[kind].moves else ENDINGS
     if out.suffix.lower() not in allowed:
         raise InputError(f"the picture is to be written to {out}; wanted a name that ends in {', '.join(allowed)}")
     check_free(out, overwrite=overwrite)
+    if moves:
+        motion.check_motion(out)  # what is missing is told before the work
     drawn = draw(kind, run, replace(options, motion=moves), progress)
     if moves:
-        from entourage.figures.motion import write_motion
-
-        write_motion(drawn, out, progress=progress)
+        motion.write_motion(drawn, out, progress=progress)
     else:
         save(drawn, out)
 
@@ -186,6 +186,8 @@ def _lacks(plot: Plot, run, options: PlotOptions) -> str | None:
         return f"a run of {' or '.join(plot.of)}"
     if "labels" in plot.wants and run.per_query() is None:
         return "a refinement with labels (--labels)"
+    if "steps" in plot.wants and run.n_steps < 1:
+        return "a refinement of 1 step or more (--steps)"
     if "slices" in plot.wants and run.system != "divide" and options.slices is None:
         return "slices, of which a baseline has none (--slices cuts it)"
     if "pictures" in plot.wants and not run.has_pictures:

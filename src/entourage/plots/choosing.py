@@ -29,8 +29,8 @@ def choose_rows(items: Embeddings, points: int | None, seed: int) -> np.ndarray 
     return np.sort(np.argsort(place, kind="stable")[:points])
 
 
-def choose_row(items: Embeddings, query: str | None, otherwise: int) -> int:
-    """The row of the query with that id."""
+def choose_row(items, query: str | None, otherwise: int | None) -> int | None:
+    """The row of the query with that id; items: Embeddings or an image set."""
     if query is None:
         return otherwise
     found = np.flatnonzero(items.ids.astype(str) == str(query))

@@ -9,7 +9,7 @@ from entourage.errors import InputError
 from entourage.figures.attention_maps import draw_attention
 from entourage.figures.gradients import draw_gradients
 from entourage.figures.parts import draw_parts
-from entourage.plots.choosing import choose_rows
+from entourage.plots.choosing import choose_row, choose_rows
 from entourage.plots.of_trainings import source_of
 from entourage.plots.options import PlotOptions
 from entourage.systems.cross_image import attention_maps, best_triples, encode, find_parts, key_space, load_blocks
@@ -41,7 +41,7 @@ def counts_by_epoch(entries: list[dict], name: str) -> dict[int, np.ndarray]:
 def attention(run: Training, options: PlotOptions, progress=None):
     """Where the nearest picture of its class and the nearest of another look in a picture."""
     images, _, blocks, encoded = _encoded(run, options, progress)
-    anchor = None if options.query is None else _row_of(images, options.query)
+    anchor = choose_row(images, options.query, otherwise=None)
     return attention_figure(blocks, encoded, images, _triple(encoded, images, anchor))
 
 
@@ -77,13 +77,6 @@ def _triple(encoded, images, anchor: int | None) -> np.ndarray:
     return np.array([anchor, *nearest])
 
 
-def _row_of(images, query: str) -> int:
-    found = np.flatnonzero(images.ids.astype(str) == query)
-    if not len(found):
-        raise InputError(f"the query is {query!r}, which is no id of the {len(images)} pictures; see `entourage embed`")
-    return int(found[0])
-
-
 def _check_found(triples: np.ndarray) -> None:
     if not len(triples):
         raise InputError("no picture has one of its class and one of another near it; wanted some: bring more pictures")
@@ -94,7 +87,7 @@ def _check_found(triples: np.ndarray) -> None:
 
 def attention_figure(blocks, encoded, images, triple):
     anchor, same, other = map(int, triple)
-    names = [f"{role}: {_short(images.labels[row])}" for role, row in zip(("Ia", "I1", "I2"), triple, strict=True)]
+    names = [f"{role}: {images.labels[row]}" for role, row in zip(("Ia", "I1", "I2"), triple, strict=True)]
     shown = [number for number in BLOCKS if number <= len(blocks)] or [len(blocks)]
     maps = attention_maps(blocks, encoded, anchor, [same, other])
     title = "Where I1 (same class) and I2 (another) look in Ia"
@@ -115,7 +108,7 @@ def part_figure(encoder, blocks, encoded, images, triples, progress):
             {"picture": _pixels(images, int(r)), "place": p, "right": images.labels[r] == images.labels[row]}
             for r, p in zip(found.rows[number], found.places[number], strict=True)
         ]
-        name = _short(images.labels[row], 16)
+        name = str(images.labels[row])
         rows.append({"picture": _pixels(images, row), "name": name, "place": place, "found": parts})
     return draw_parts(rows, "Parts found through the keys of the last block, without labels", space.shape)
 
@@ -132,8 +125,3 @@ def _peaks(heat: np.ndarray, count: int) -> list[tuple[int, int]]:
 
 def _pixels(images, row: int) -> np.ndarray:
     return np.asarray(images.picture(row))
-
-
-def _short(label, most: int = 22) -> str:
-    text = str(label)
-    return text if len(text) <= most else f"{text[: most - 1]}…"

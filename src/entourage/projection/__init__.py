@@ -26,16 +26,15 @@ import numpy as np
 from entourage.errors import InputError
 from entourage.neighbors import search
 from entourage.projection.nearness import nearness_of, perplexity_of, places_in
-from entourage.values import Embeddings, label_codes
+from entourage.values import Embeddings
 
-__all__ = ["LANDMARKS", "NEIGHBORS", "choose_region", "follow", "landmark_rows", "lay_out"]
+__all__ = ["LANDMARKS", "NEIGHBORS", "follow", "landmark_rows", "lay_out"]
 
 LANDMARKS = 2000
 NEIGHBORS = 90  # a perplexity of 30
 
-_CLASSES = 24  # at least so many in a region, if there are
 _FEWEST = 5  # items that t-SNE is worth trying on
-_ITERATIONS = 1000  # half of them do for a density
+_ITERATIONS = 1000  # half of them where items are so many that landmarks alone are laid out
 
 
 def lay_out(
@@ -104,34 +103,6 @@ def landmark_rows(count: int, landmarks: int = LANDMARKS, seed: int = 0) -> np.n
     if landmarks >= count:
         return np.arange(count)
     return np.sort(np.random.default_rng(seed).choice(count, landmarks, replace=False))
-
-
-def choose_region(items: Embeddings, most: int, seed: int = 0) -> np.ndarray:
-    """Rows of at most `most` items that lie around one of them, drawn by the seed; ascending.
-
-    Items from all over the set would show clusters, but never who is mistaken for whom. Where labels are known classes
-    are taken by the similarity of their means to that of the first, and of large ones some items, by the seed.
-    """
-    if len(items) <= most:
-        return np.arange(len(items))
-    rng = np.random.default_rng(seed)
-    codes = np.arange(len(items)) if items.labels is None else label_codes(items.labels)
-    counts = np.bincount(codes)
-    rows = rng.permutation(len(items))
-    rows = rows[_number_within(codes[rows]) < max(1, most // min(_CLASSES, len(counts)))]
-    means = np.stack([np.bincount(codes, column) for column in items.vectors.T], axis=1) / counts[:, None]
-    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
-    rank = np.argsort(np.argsort(-(means @ means[rng.integers(len(means))]), kind="stable"))
-    return np.sort(rows[np.argsort(rank[codes[rows]], kind="stable")][:most])
-
-
-def _number_within(codes: np.ndarray) -> np.ndarray:
-    """How many of the same code come before each, (N,)."""
-    order = np.argsort(codes, kind="stable")
-    firsts = np.searchsorted(codes[order], codes[order])
-    numbers = np.empty(len(codes), int)
-    numbers[order] = np.arange(len(codes)) - firsts
-    return numbers
 
 
 def _tsne(items: Embeddings, k: int, seed: int, iterations: int) -> np.ndarray:

@@ -41,6 +41,8 @@ class Looks:
     def __post_init__(self):
         if self.pictures is not None and self.texts is not None:
             raise InputError("pictures and texts are both given; wanted one of them to show: leave the other out")
+        if self.context_texts is not None and self.texts is None:
+            raise InputError("context_texts are given without texts; wanted those of the items, too: give texts")
 
 
 def appearance_of(items: Embeddings, place: int, sets: list | None, texts: Sequence[str] | None):

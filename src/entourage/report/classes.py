@@ -2,13 +2,13 @@
 
 import numpy as np
 
-__all__ = ["class_means"]
+__all__ = ["means_by_class"]
 
 
-def class_means(labels, *columns) -> tuple[list[str], np.ndarray, list[np.ndarray]]:
+def means_by_class(labels, *columns) -> tuple[list[str], np.ndarray, list[np.ndarray]]:
     """Names (C,), sizes (C,) and, of each column (N,), the means (C,) of the classes of labels (N,).
 
-    >>> names, sizes, (means,) = class_means(["a", "b", "a"], np.array([0.0, 0.5, 1.0]))
+    >>> names, sizes, (means,) = means_by_class(["a", "b", "a"], np.array([0.0, 0.5, 1.0]))
     >>> names, sizes.tolist(), means.tolist()
     (['a', 'b'], [2, 1], [0.5, 0.5])
     """

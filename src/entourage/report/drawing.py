@@ -32,9 +32,9 @@ _READING = {
 
 def draw_all(run, seed: int = 0, progress=None) -> list:
     """Blocks with every figure the run has; one that cannot be drawn is a sentence that says why."""
-    blocks = []
+    blocks, known = [], applicable(run)
     for kind in SHOWN:
-        if kind in applicable(run):
+        if kind in known:
             blocks += [Heading(_capital(PLOTS[kind].says)), _drawn(kind, run, seed, progress)]
     return blocks
 
@@ -43,7 +43,7 @@ def _drawn(kind: str, run, seed: int, progress):
     options = PlotOptions(seed=seed, points=_DRIFTING if kind == "drift" else None)
     try:
         figure = PLOTS[kind].draw(run, options, progress)
-    except EntourageError as error:
+    except (EntourageError, OSError) as error:  # such as pictures that are gone
         return Paragraph(f"Not drawn: {error}.")
     return Picture.of(figure, _capital(PLOTS[kind].says), _READING[kind], narrow=kind in _NARROW)
 

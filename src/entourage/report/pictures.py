@@ -6,14 +6,13 @@ import re
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Picture", "data_uri", "thumbnail"]
+__all__ = ["Picture", "data_uri", "picture_uri"]
 
 _LARGEST_SVG = 400_000  # bytes; thousands of shapes load slowly, and pixels say as much
 _DPI = 160
 _CSS_PIXELS = 96  # in an inch
 _PHONE = "(max-width: 46rem)"  # as in page.html
 _NARROW = (4.2, 3.8)  # inches
-_THUMBNAIL = 96  # pixels; about twice the size it is shown at, for fine screens
 
 
 @dataclass(frozen=True)
@@ -49,15 +48,13 @@ class Picture:
         return f'<figure class="{kind}">{frame}<figcaption>{escape(self.caption)}</figcaption></figure>'
 
 
-def thumbnail(image) -> str:
-    """A Pillow image as a small data URI: PNG or JPEG, whichever is shorter."""
-    small = image.copy() if image.mode in ("L", "RGB") else _on_white(image)
-    small.thumbnail((_THUMBNAIL, _THUMBNAIL))
+def picture_uri(image) -> str:
+    """A Pillow image, grey or coloured, as a data URI: PNG or JPEG, whichever is shorter."""
     forms = {"png": {"optimize": True}, "jpeg": {"quality": 85}}
     written = {}
     for form, options in forms.items():
         buffer = io.BytesIO()
-        small.save(buffer, form, **options)
+        image.save(buffer, form, **options)
         written[form] = buffer.getvalue()
     shortest = min(written, key=lambda form: len(written[form]))
     return data_uri(written[shortest], f"image/{shortest}")
@@ -65,15 +62,6 @@ def thumbnail(image) -> str:
 
 def data_uri(content: bytes, kind: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
-
-
-def _on_white(image):
-    from PIL import Image
-
-    seen = image.convert("RGBA")
-    paper = Image.new("RGBA", seen.size, "white")
-    paper.alpha_composite(seen)
-    return paper.convert("RGB")
 
 
 def _svg(figure) -> bytes:

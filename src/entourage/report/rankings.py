@@ -11,6 +11,7 @@ from html import escape
 __all__ = ["Cell", "Ranking", "Tally", "cells_of"]
 
 SHOWN = 8  # items of every ranking
+_THUMBNAIL = 96  # pixels; about twice the size it is shown at, for fine screens
 _LONGEST = 160  # characters of a text
 _SHORT = 8  # characters of ids that fit side by side
 _MARKS = {True: ("right", "✓"), False: ("wrong", "✗")}
@@ -103,10 +104,10 @@ def cells_of(queries, row: int, gallery, found) -> tuple[Cell, list[Cell]]:
 
 
 def _cell(appearance, row: int, right: bool | None) -> Cell:
-    from entourage.report.pictures import thumbnail
+    from entourage.report.pictures import picture_uri
 
-    picture = appearance.thumbnail(row, 96)
-    uri = None if picture is None else thumbnail(picture)
+    picture = appearance.thumbnail(row, _THUMBNAIL)
+    uri = None if picture is None else picture_uri(picture)
     return Cell(appearance.name(row), right, uri, appearance.text(row))
 
 

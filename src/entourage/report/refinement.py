@@ -6,7 +6,7 @@ from entourage.figures.retrieval import choose_queries
 from entourage.plots.choosing import most_changed
 from entourage.plots.of_refinements import rankings
 from entourage.report.blocks import Beside, Doubts, Facts, Heading, Paragraph, Table, flattened
-from entourage.report.classes import class_means
+from entourage.report.classes import means_by_class
 from entourage.report.page import Page, Section
 from entourage.report.rankings import SHOWN, Ranking, Tally, cells_of
 from entourage.report.scores import ScoreTable, changes_in_words, metric_title
@@ -85,7 +85,7 @@ def _settings(run) -> dict:
 
 def _footer(run) -> str:
     return (
-        f"Made by `entourage report {run.folder}`. Intervals: paired bootstrap over queries, 95 %. "
+        f"Made by `entourage report {run.folder.absolute().name}`. Intervals: paired bootstrap over queries, 95 %. "
         "This file holds everything it shows; it fetches nothing."
     )
 
@@ -138,7 +138,7 @@ def _precision(run, row: int) -> str:
 
 def _class_tables(run) -> list:
     scores = run.per_query()
-    names, sizes, (before, after) = class_means(run.items.labels, *(scores[when]["map@r"] for when in WHEN))
+    names, sizes, (before, after) = means_by_class(run.items.labels, *(scores[when]["map@r"] for when in WHEN))
     gained = after - before
     order = np.argsort(-gained, kind="stable")
     tables = []

@@ -6,7 +6,7 @@ from entourage.compare.differences import paired_bootstrap
 from entourage.errors import EntourageError
 from entourage.plots.of_trainings import source_of, spread_queries
 from entourage.report.blocks import Beside, Doubts, Facts, Heading, Paragraph, Table, flattened
-from entourage.report.classes import class_means
+from entourage.report.classes import means_by_class
 from entourage.report.page import Page, Section
 from entourage.report.rankings import Ranking, Tally, cells_of
 from entourage.report.scores import ScoreTable
@@ -33,7 +33,7 @@ def training_page(run, figures, progress=None) -> Page:
             Section("Settings", [Facts("What decided the result.", _settings(run))]),
             Section("Versions", [Facts("What it was made with.", run.config.get("versions", {}))]),
         ],
-        footer=f"Made by `entourage report {run.folder}`. Intervals: bootstrap over queries, 95 %. "
+        footer=f"Made by `entourage report {run.folder.absolute().name}`. Intervals: bootstrap over queries, 95 %. "
         "This file holds everything it shows; it fetches nothing.",
     )
 
@@ -86,7 +86,7 @@ def _found_and_missed(run, scores: dict) -> list:
 
 
 def _class_tables(labels, precision) -> list[Table]:
-    names, counts, (means,) = class_means(labels, precision)
+    names, counts, (means,) = means_by_class(labels, precision)
     order = np.argsort(-means, kind="stable")
     tables = []
     for caption, rows in (("Classes found best.", order), ("Classes found worst.", order[::-1])):

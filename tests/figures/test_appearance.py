@@ -6,7 +6,7 @@ from PIL import Image
 
 from entourage.errors import CorruptImage, InputError
 from entourage.figures.appearance import Appearance, same_label
-from entourage.values import Embeddings, Images
+from entourage.values import Embeddings, Images, shared_codes
 
 PIXELS = np.arange(3, dtype=np.uint8)[:, None, None] * np.full((3, 8, 6), 60, np.uint8)
 
@@ -55,3 +55,11 @@ def test_right_is_the_same_label_and_unknown_where_one_has_none():
     assert seen == [[False, True, True], [True, False, False]]
     unknown = Appearance(np.arange(3))
     assert same_label(queries, 0, unknown, 0) is None and same_label(unknown, 0, gallery, 0) is None
+
+
+def test_numbers_match_their_text_form_as_in_scores():
+    queries = Appearance(np.arange(2), np.array([7, 9]))
+    gallery = Appearance(np.arange(3), np.array(["9", "7", "07"]))
+    seen = [[same_label(queries, row, gallery, other) for other in range(3)] for row in range(2)]
+    left, right = shared_codes(queries.labels, gallery.labels)
+    assert seen == (left[:, None] == right).tolist() == [[False, True, False], [True, False, False]]

@@ -74,7 +74,17 @@ class Appearance:
 
 
 def same_label(query: Appearance, row: int, gallery: Appearance, other: int) -> bool | None:
-    """Whether an item of the gallery is right for a query; None where a label is unknown."""
+    """Whether an item of the gallery is right for a query; None where a label is unknown.
+
+    Numbers match their text form, as in scores.
+    """
     if query.labels is None or gallery.labels is None:
         return None
-    return bool(query.labels[row] == gallery.labels[other])
+    return _same(query.labels, row, gallery.labels, other)
+
+
+def _same(left: np.ndarray, row: int, right: np.ndarray, other: int) -> bool:
+    """As values.shared_codes compares two columns."""
+    if left.dtype.kind != right.dtype.kind:
+        return str(left[row]) == str(right[other])
+    return bool(left[row] == right[other])

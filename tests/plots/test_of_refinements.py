@@ -1,7 +1,10 @@
 """Every picture of a refinement shows what the run holds."""
 
+import shutil
+
 import numpy as np
 import pytest
+from matplotlib.patches import FancyArrowPatch
 from tests.figures.legible import check_legible
 from tests.refinements.samples import COUNT, fitted, halves, items, kept
 
@@ -10,9 +13,11 @@ from entourage.neighbors import search
 from entourage.plots import PlotOptions, applicable, draw
 from entourage.plots.of_refinements import part_of, ranks_of
 from entourage.refinements import Looks, keep_refinement
+from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
+NEIGHBOURS = ("rows", "similarities")
 TEXTS = [f"what item {row} says" for row in range(COUNT)]
 
 
@@ -56,7 +61,48 @@ def test_ranks_are_places_in_a_search(run):
     found = search(run.items, k=COUNT - 1).rows[7]
     rows = np.array([5, 99, found[0]])
     wanted = [1 + found.tolist().index(row) for row in rows]
-    assert ranks_of(run.items.vectors[7], run.items.vectors, rows, 7).tolist() == wanted
+    assert ranks_of(run.items, 7, run.items, rows).tolist() == wanted
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_ranks_leave_the_query_out_and_count_copies_by_id(named):
+    whole = items(named=named)
+    vectors = whole.vectors.copy()
+    vectors[[7, 3, 50, 90, 21]] = vectors[0]  # copies of the query, and of each other
+    whole = whole.replace_vectors(vectors)
+    galleries = [whole, Embeddings(vectors[::-1], whole.ids[::-1])] if named else [whole]
+    for gallery in galleries:
+        found = search(whole, gallery, COUNT - 1).rows[0]
+        assert ranks_of(whole, 0, gallery, found).tolist() == list(range(1, COUNT))
+
+
+def test_a_query_that_stands_in_the_gallery_moves_nowhere_if_nothing_changes(tmp_path):
+    gallery = items()
+    run = keep_refinement(tmp_path / "run", fitted(gallery), gallery.take(np.arange(30)), gallery)
+    shutil.copyfile(run.folder / "items.npz", run.folder / "refined.npz")
+    with np.load(run.folder / "neighbors.npz") as kept_rows:
+        same = {f"{name}_{when}": kept_rows[f"{name}_before"] for name in NEIGHBOURS for when in ("before", "after")}
+    np.savez(run.folder / "neighbors.npz", **same)
+    figure = draw("query", run)
+    levels = [patch._posA_posB for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
+    assert len(levels) == 8 and all(begin[1] == end[1] for begin, end in levels)
+    assert not [word for word in words(figure) if word.startswith(("from", "to ", "new", "out"))]
+
+
+def test_a_neighbour_that_fell_behind_the_eighth_is_told_where_to(tmp_path):
+    run = kept(tmp_path / "run", items())
+    found = search(run.items, k=10)
+    turned = found.rows.copy()
+    turned[:, [7, 8]] = turned[:, [8, 7]]
+    arrays = {"rows_before": found.rows, "rows_after": turned}
+    np.savez(
+        run.folder / "neighbors.npz",
+        **arrays,
+        similarities_before=found.similarities,
+        similarities_after=found.similarities,
+    )
+    said = words(draw("query", run))
+    assert "to 9" in said and "from 9" in said
 
 
 def test_steps_are_scores_of_every_step(run):

@@ -95,6 +95,8 @@ def test_pictures_of_the_blocks(runs):
     anchor = str(run.tests()[0].ids[9])
     said = " ".join(_everything(draw("attention", run, PlotOptions(query=anchor))))
     assert f"Ia: {run.tests()[0].labels[9]}" in said
+    for item in run.tests()[0].ids[::6]:  # one of each class, whichever class --points leaves
+        draw("attention", run, PlotOptions(query=str(item), points=12))
     parts = draw("parts", run)
     assert {"✓", "✗"} & set(words(parts)) and "chosen place" in words(parts)
 

@@ -59,22 +59,35 @@ def _encoded(run: Training, options: PlotOptions, progress) -> tuple:
     images = queries if gallery is None else gallery
     labelled = Embeddings(np.ones((len(images), 1), np.float32), images.ids, images.labels)
     rows = choose_rows(labelled, options.points or _MOST, options.seed)
-    images = images if rows is None else images.take(rows)
+    if rows is not None:
+        images = images.take(rows if options.query is None else _with_query(rows, images, options.query))
     encoder, blocks = run.encoder(), load_blocks(run.folder / "cross_image")
     return images, encoder, blocks, encode(encoder, blocks, images, progress=progress)
 
 
+def _with_query(rows: np.ndarray, images, query: str) -> np.ndarray:
+    """The rows, and the picture that is asked for with its class, or as much of it as there are rows."""
+    row = _row_of(images, query)
+    same = np.flatnonzero(images.labels == images.labels[row])[: len(rows)]
+    return np.union1d(rows, [row, *same])
+
+
 def _triple(encoded, images, anchor: int | None) -> np.ndarray:
     """(a, same, other): of the hardest picture, or of the one that is asked for."""
-    triples = best_triples(encoded, images.labels, 1 if anchor is None else len(images))
-    _check_found(triples)
     if anchor is None:
+        triples = best_triples(encoded, images.labels, 1)
+        _check_found(triples)
         return triples[0]
     similarities = (encoded.vectors @ encoded.vectors[anchor]).numpy()
-    similarities[anchor] = -np.inf
     same = images.labels == images.labels[anchor]
-    nearest = [np.where(mask, similarities, -np.inf).argmax() for mask in (same, ~same)]
-    return np.array([anchor, *nearest])
+    others = np.arange(len(images)) != anchor
+    masks = [same & others, ~same]
+    if not all(mask.any() for mask in masks):
+        raise InputError(
+            f"the query is {images.ids[anchor]}, and of the {len(images)} pictures {masks[0].sum()} others are of its "
+            f"class and {masks[1].sum()} of another; wanted one of each: choose another query"
+        )
+    return np.array([anchor, *(np.where(mask, similarities, -np.inf).argmax() for mask in masks)])
 
 
 def _row_of(images, query: str) -> int:

@@ -1,5 +1,6 @@
 """Every picture of a refinement shows what the run holds."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -141,6 +142,31 @@ def test_a_gallery_is_searched_by_every_picture(searched):
     row = int(searched.gains().argmax())
     said = words(draw("query", searched))
     assert all(searched.context.ids[each] in said for each in searched.neighbors("after").rows[row, :8])
+
+
+def test_right_items_by_the_querys_own_camera_have_no_mark(tmp_path):
+    given = items()
+    filmed = dataclasses.replace(given, cameras=np.arange(COUNT) % 2)
+    run = kept(tmp_path / "run", filmed)
+    assert run.document["protocol"]["same_camera"].startswith("items of the query's label by its own camera")
+    row = int(run.gains().argmax())
+    said = words(draw("query", run, PlotOptions(query=f"id {row}")))
+    found = np.concatenate([run.neighbors(when).rows[row, :8] for when in ("before", "after")])
+    right, alike = given.labels[found] == given.labels[row], filmed.cameras[found] == filmed.cameras[row]
+    assert (right & alike).any() and (right & ~alike).any()
+    marks = [word for word in said if word in ("✓", "✗")][-int((~(right & alike)).sum()) :]
+    assert marks == ["✓" if each else "✗" for each in right[~(right & alike)]]
+    assert said.count("✓") + said.count("✗") < 8 + len(found)
+
+
+def test_labels_of_two_types_are_framed_as_they_are_scored(tmp_path):
+    queries, gallery = halves()
+    codes = [np.array([label.rpartition(" ")[2] for label in of.labels]) for of in (queries, gallery)]
+    queries = Embeddings(queries.vectors, queries.ids, codes[0].astype(int))
+    gallery = Embeddings(gallery.vectors, gallery.ids, codes[1])
+    run = keep_refinement(tmp_path / "run", fitted(gallery), queries, gallery)
+    assert run.document["metrics"]["recall@1"] > 0.5
+    assert "✓" in words(draw("sheet", run)) and "✓" in words(draw("query", run))
 
 
 def test_without_labels_there_is_what_needs_none(tmp_path):

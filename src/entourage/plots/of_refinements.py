@@ -187,7 +187,8 @@ def part_of(shown: Appearance, rows: np.ndarray) -> Appearance:
     """How these rows look."""
     picture = shown.picture and (lambda row: shown.picture(int(rows[row])))
     texts = None if shown.texts is None else [shown.texts[row] for row in rows]
-    return Appearance(shown.ids[rows], None if shown.labels is None else shown.labels[rows], picture, texts)
+    columns = [None if each is None else each[rows] for each in (shown.labels, shown.cameras, shown.sequences)]
+    return Appearance(shown.ids[rows], columns[0], picture, texts, *columns[1:])
 
 
 def _one(found: Neighbors, row: int) -> Neighbors:

@@ -12,6 +12,7 @@ from entourage.figures.parts import draw_parts
 from entourage.plots.choosing import choose_rows
 from entourage.plots.of_trainings import source_of
 from entourage.plots.options import PlotOptions
+from entourage.runs import left_out
 from entourage.systems.cross_image import attention_maps, best_triples, encode, find_parts, key_space, load_blocks
 from entourage.systems.cross_image.probe import EDGES, read_gradients
 from entourage.trainings import Training
@@ -55,14 +56,17 @@ def parts(run: Training, options: PlotOptions, progress=None):
 
 def _encoded(run: Training, options: PlotOptions, progress) -> tuple:
     """Test pictures, whole classes of them where they are many, and how the run's encoder and blocks see them."""
-    queries, gallery = run.tests()
+    queries, gallery = run.loaded()  # not all embedded, as for tests(): a part of them is looked at
     images = queries if gallery is None else gallery
     labelled = Embeddings(np.ones((len(images), 1), np.float32), images.ids, images.labels)
     rows = choose_rows(labelled, options.points or _MOST, options.seed)
     if rows is not None:
         images = images.take(rows if options.query is None else _with_query(rows, images, options.query))
-    encoder, blocks = run.encoder(), load_blocks(run.folder / "cross_image")
-    return images, encoder, blocks, encode(encoder, blocks, images, progress=progress)
+    encoder, blocks, corrupt = run.encoder(), load_blocks(run.folder / "cross_image"), []
+    encoded = encode(encoder, blocks, images, strict=False, corrupt=corrupt, progress=progress)
+    left_out(corrupt, len(images))
+    images = images.take(np.flatnonzero(np.isin(images.ids, encoded.ids)))
+    return images, encoder, blocks, encoded
 
 
 def _with_query(rows: np.ndarray, images, query: str) -> np.ndarray:

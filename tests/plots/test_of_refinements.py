@@ -12,6 +12,7 @@ from tests.refinements.samples import COUNT, fitted, halves, items, kept
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
 from entourage.plots import PlotOptions, applicable, draw
+from entourage.plots.choosing import choose_rows
 from entourage.plots.of_refinements import part_of, ranks_of
 from entourage.refinements import Looks, keep_refinement
 from entourage.values import Embeddings
@@ -127,7 +128,12 @@ def test_the_grid_has_the_run_itself_in_it(run):
 
 
 def test_points_choose_what_is_scored(run):
-    assert "50 of 120 items" in draw("steps", run, PlotOptions(points=50)).axes[0].get_xlabel()
+    axes = draw("steps", run, PlotOptions(points=50)).axes[0]
+    assert "50 of 120 items" in axes.get_xlabel()
+    some = run.items.take(choose_rows(run.items, 50, PlotOptions().seed))
+    steps = run.trajectory().steps[:, choose_rows(run.items, 50, PlotOptions().seed)]
+    recalls = [evaluate_embeddings(some.replace_vectors(step), nmi=False).metrics["recall@1"] for step in steps]
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), 100 * (np.array(recalls) - recalls[0]), atol=1e-6)
 
 
 def test_a_gallery_is_searched_by_every_picture(searched):

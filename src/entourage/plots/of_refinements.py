@@ -42,7 +42,7 @@ def drift(run: Refinement, options: PlotOptions, progress=None):
 def _path(run: Refinement, rows: np.ndarray, motion: bool, progress) -> np.ndarray:
     """(T + 1, n, d) of the rows; the first and the last step alone, which are at hand, where nothing moves."""
     if motion or run.items.dim != run.refined.dim:
-        steps = run.trajectory(progress=progress).steps[:, rows]
+        steps = run.trajectory(rows, progress=progress).steps
         return steps if motion else steps[[0, -1]]
     return np.stack([run.items.vectors[rows], run.refined.vectors[rows]])
 
@@ -130,8 +130,7 @@ def steps(run: Refinement, options: PlotOptions, progress=None):
 def _trajectories(run: Refinement, rows, progress) -> tuple[list, list]:
     """Items and gallery (or None) after 0..T steps; items are searched among the rows that are scored."""
     queries = run.items if rows is None else run.items.take(rows)
-    path = run.trajectory(progress=progress).steps
-    items = [queries.replace_vectors(step if rows is None else step[rows]) for step in path]
+    items = [queries.replace_vectors(step) for step in run.trajectory(rows, progress=progress)]
     if run.context is None:
         return items, [None] * len(items)
     return items, [run.context.replace_vectors(step) for step in run.context_trajectory(progress=progress).steps]

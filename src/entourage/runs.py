@@ -271,21 +271,22 @@ def _has_learned(partial: Path) -> bool:
 
 
 def _scores(encoder, tests: dict, strict: bool, corrupt: list, nmi: bool, seed: int, progress) -> Scores:
-    embedded = [_embedded(encoder, images, strict, corrupt, progress) for images in tests.values()]
+    options = {"strict": strict, "corrupt": corrupt, "progress": progress}
+    embedded = [embed_tests(encoder, images, **options)[1] for images in tests.values()]
     gallery = embedded[1] if len(embedded) > 1 else None
     return evaluate_embeddings(embedded[0], gallery, nmi=nmi, seed=seed, progress=progress)
 
 
-def _embedded(encoder, images, strict: bool, corrupt: list, progress) -> Embeddings:
+def embed_tests(encoder, images, **options) -> tuple[np.ndarray, Embeddings]:
+    """Rows (n,) of the pictures that can be decoded, and how the encoder sees them; options: as embed_shards takes."""
     from entourage.embedding import embed_shards
 
-    options = {"strict": strict, "corrupt": corrupt, "progress": progress}
     rows, vectors = next(embed_shards(encoder, images, shard_size=len(images), **options))
     if not len(rows):
         raise InputError(f"none of the {len(images)} pictures to test with can be decoded; check the files")
     shots = {name: getattr(images, name, None) for name in ("cameras", "sequences")}
     shots = {name: values[rows] for name, values in shots.items() if values is not None}
-    return Embeddings.from_vectors(vectors, images.ids[rows], images.labels[rows], **shots)
+    return rows, Embeddings.from_vectors(vectors, images.ids[rows], images.labels[rows], **shots)
 
 
 def _protocol(source, system: str, settings, training, tests: dict, history) -> dict:

@@ -14,7 +14,7 @@ from entourage import data
 from entourage.errors import FileError
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
-from entourage.runs import CONFIG, ENCODER, LOG, METRICS, encoder_of, partial_of
+from entourage.runs import CONFIG, ENCODER, LOG, METRICS, embed_tests, encoder_of, left_out, partial_of
 from entourage.store.vectors import FORMATS
 from entourage.values import Embeddings, Neighbors
 
@@ -46,9 +46,9 @@ class Training:
         """The encoder that was kept."""
         return self._once("encoder", lambda: encoder_of(self.folder))
 
-    def tests(self) -> tuple:
-        """The queries and the gallery, image sets or Embeddings; the gallery is None where queries are searched among
-        themselves."""
+    def loaded(self) -> tuple:
+        """The queries and the gallery, image sets or Embeddings, with pictures that cannot be decoded among them; the
+        gallery is None where queries are searched among themselves."""
 
         def load() -> tuple:
             told = self.config["data"]
@@ -57,11 +57,20 @@ class Training:
             sets = [data.load(place[0], name, place[1], **options) for name in names]
             return sets[0], sets[1] if len(sets) > 1 else None
 
-        return self._once("tests", load)
+        return self._once("loaded", load)
+
+    def tests(self) -> tuple:
+        """The same without pictures that cannot be decoded, which scores leave out as well: row by row as embedded."""
+
+        def take() -> tuple:
+            sets = zip(self.loaded(), self._embedded(None), strict=True)
+            return tuple(items if found is None else items.take(found[0]) for items, found in sets)
+
+        return self._once("tests", take)
 
     def embedded(self, *, progress=None) -> tuple[Embeddings, Embeddings | None]:
-        """The same as the encoder sees them. A picture that cannot be decoded raises."""
-        return self._once("embedded", lambda: tuple(self._embedded(items, progress) for items in self.tests()))
+        """The tests as the encoder sees them."""
+        return tuple(None if found is None else found[1] for found in self._embedded(progress))
 
     def neighbors(self, *, progress=None) -> Neighbors:
         """The nearest items of each query."""
@@ -95,14 +104,16 @@ class Training:
         gallery = self.tests()[1]
         return self.appearance() if gallery is None else Appearance.of(gallery)
 
-    def _embedded(self, items, progress) -> Embeddings | None:
-        from entourage.embedding import embed
+    def _embedded(self, progress) -> list[tuple[np.ndarray, Embeddings] | None]:
+        """Of the queries and the gallery: the rows that can be decoded, and their embeddings."""
 
-        if items is None:
-            return None
-        shots = {name: getattr(items, name, None) for name in ("cameras", "sequences")}
-        vectors = embed(self.encoder(), items, progress=progress)
-        return Embeddings.from_vectors(vectors, items.ids, items.labels, **shots)
+        def embed() -> list:
+            corrupt, sets = [], [items for items in self.loaded() if items is not None]
+            found = [embed_tests(self.encoder(), items, corrupt=corrupt, progress=progress) for items in sets]
+            left_out(corrupt, sum(map(len, sets)))
+            return [*found, *[None] * (2 - len(found))]
+
+        return self._once("embedded", embed)
 
     def _once(self, name: str, make: Callable):
         if name not in self._made:

@@ -6,7 +6,7 @@ from PIL import Image
 
 from entourage.errors import CorruptImage, InputError
 from entourage.figures.appearance import Appearance, same_label
-from entourage.values import Embeddings, Images
+from entourage.values import Embeddings, Images, shared_codes
 
 PIXELS = np.arange(3, dtype=np.uint8)[:, None, None] * np.full((3, 8, 6), 60, np.uint8)
 
@@ -49,7 +49,7 @@ def test_a_damaged_picture_is_none():
     assert Appearance(np.array([0]), picture=picture).thumbnail(0) is None
 
 
-@pytest.mark.parametrize("what", ["labels", "texts"])
+@pytest.mark.parametrize("what", ["labels", "texts", "cameras", "sequences"])
 def test_as_many_labels_and_texts_as_ids(what):
     with pytest.raises(InputError, match=f"there are 2 {what} for 3 ids; wanted one of each per item"):
         Appearance(np.arange(3), **{what: np.array(["a", "b"])})
@@ -62,3 +62,21 @@ def test_right_is_the_same_label_and_unknown_where_one_has_none():
     assert seen == [[False, True, True], [True, False, False]]
     unknown = Appearance(np.arange(3))
     assert same_label(queries, 0, unknown, 0) is None and same_label(unknown, 0, gallery, 0) is None
+
+
+def test_what_scores_leave_out_is_neither_right_nor_wrong():
+    queries = Embeddings.from_vectors(np.eye(4)[:1], labels=["a"], cameras=[1], sequences=["s"])
+    labels, cameras, sequences = list("aaba"), [1, 2, 1, 2], ["t", "t", "t", "s"]
+    gallery = Embeddings.from_vectors(np.eye(4), labels=labels, cameras=cameras, sequences=sequences)
+    shown, among = Appearance.of(queries), Appearance.of(gallery)
+    assert [same_label(shown, 0, among, other) for other in range(4)] == [None, True, False, None]
+    without = Appearance(gallery.ids, gallery.labels)
+    assert [same_label(shown, 0, without, other) for other in range(4)] == [True, True, False, True]
+
+
+def test_numbers_match_their_text_form_as_in_scores():
+    queries = Appearance(np.arange(2), np.array([7, 9]))
+    gallery = Appearance(np.arange(3), np.array(["9", "7", "07"]))
+    seen = [[same_label(queries, row, gallery, other) for other in range(3)] for row in range(2)]
+    left, right = shared_codes(queries.labels, gallery.labels)
+    assert seen == (left[:, None] == right).tolist() == [[False, True, False], [True, False, False]]

@@ -84,6 +84,15 @@ def test_positions_tell_from_where_as_well():
     assert {"from 23", "from 41"} <= set(words(figure)) and "new" not in words(figure)
 
 
+def test_the_ranking_before_wins_over_positions_that_disagree():
+    wrong = np.array([1, 1, 23, 40, 2])  # 2, 4 and 6 stand in the ranking before, wherever they are said to be
+    figure = drawn(positions=wrong)
+    assert [heights(arrow) for arrow in arrows(figure)] == [heights(arrow) for arrow in arrows(drawn())]
+    assert [word for word in words(figure) if word.startswith("from")] == ["from 23", "from 2"]
+    deep = [2, 4, 6, 8, 14, 16, 18, 20, 3, 12]
+    assert "from 10" in words(drawn(before=deep, after=[12, *deep[:7]], positions=np.full(8, 1)))
+
+
 # ---- attention ---------------------------------------------------------------------------------------------------
 
 

@@ -1,11 +1,14 @@
 """Every picture of a refinement shows what the run holds."""
 
+import dataclasses
+import shutil
 import sys
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.patches import FancyArrowPatch
 from tests.figures.legible import check_legible
 from tests.refinements.samples import COUNT, fitted, halves, items, kept
 
@@ -13,11 +16,14 @@ from entourage.errors import InputError, MissingExtra
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
 from entourage.plots import Plot, PlotOptions, applicable, draw, write_plot
+from entourage.plots.choosing import choose_rows
 from entourage.plots.of_refinements import part_of, ranks_of
 from entourage.refinements import Looks, keep_refinement
+from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
+NEIGHBOURS = ("rows", "similarities")
 TEXTS = [f"what item {row} says" for row in range(COUNT)]
 
 
@@ -67,7 +73,48 @@ def test_ranks_are_places_in_a_search(run):
     found = search(run.items, k=COUNT - 1).rows[7]
     rows = np.array([5, 99, found[0]])
     wanted = [1 + found.tolist().index(row) for row in rows]
-    assert ranks_of(run.items.vectors[7], run.items.vectors, rows, 7).tolist() == wanted
+    assert ranks_of(run.items, 7, run.items, rows).tolist() == wanted
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_ranks_leave_the_query_out_and_count_copies_by_id(named):
+    whole = items(named=named)
+    vectors = whole.vectors.copy()
+    vectors[[7, 3, 50, 90, 21]] = vectors[0]  # copies of the query, and of each other
+    whole = whole.replace_vectors(vectors)
+    galleries = [whole, Embeddings(vectors[::-1], whole.ids[::-1])] if named else [whole]
+    for gallery in galleries:
+        found = search(whole, gallery, COUNT - 1).rows[0]
+        assert ranks_of(whole, 0, gallery, found).tolist() == list(range(1, COUNT))
+
+
+def test_a_query_that_stands_in_the_gallery_moves_nowhere_if_nothing_changes(tmp_path):
+    gallery = items()
+    run = keep_refinement(tmp_path / "run", fitted(gallery), gallery.take(np.arange(30)), gallery)
+    shutil.copyfile(run.folder / "items.npz", run.folder / "refined.npz")
+    with np.load(run.folder / "neighbors.npz") as kept_rows:
+        same = {f"{name}_{when}": kept_rows[f"{name}_before"] for name in NEIGHBOURS for when in ("before", "after")}
+    np.savez(run.folder / "neighbors.npz", **same)
+    figure = draw("query", run)
+    levels = [patch._posA_posB for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
+    assert len(levels) == 8 and all(begin[1] == end[1] for begin, end in levels)
+    assert not [word for word in words(figure) if word.startswith(("from", "to ", "new", "out"))]
+
+
+def test_a_neighbour_that_fell_behind_the_eighth_is_told_where_to(tmp_path):
+    run = kept(tmp_path / "run", items())
+    found = search(run.items, k=10)
+    turned = found.rows.copy()
+    turned[:, [7, 8]] = turned[:, [8, 7]]
+    arrays = {"rows_before": found.rows, "rows_after": turned}
+    np.savez(
+        run.folder / "neighbors.npz",
+        **arrays,
+        similarities_before=found.similarities,
+        similarities_after=found.similarities,
+    )
+    said = words(draw("query", run))
+    assert "to 9" in said and "from 9" in said
 
 
 def test_steps_are_scores_of_every_step(run):
@@ -91,7 +138,12 @@ def test_the_grid_has_the_run_itself_in_it(run):
 
 
 def test_points_choose_what_is_scored(run):
-    assert "50 of 120 items" in draw("steps", run, PlotOptions(points=50)).axes[0].get_xlabel()
+    axes = draw("steps", run, PlotOptions(points=50)).axes[0]
+    assert "50 of 120 items" in axes.get_xlabel()
+    some = run.items.take(choose_rows(run.items, 50, PlotOptions().seed))
+    steps = run.trajectory().steps[:, choose_rows(run.items, 50, PlotOptions().seed)]
+    recalls = [evaluate_embeddings(some.replace_vectors(step), nmi=False).metrics["recall@1"] for step in steps]
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), 100 * (np.array(recalls) - recalls[0]), atol=1e-6)
 
 
 def test_a_gallery_is_searched_by_every_picture(searched):
@@ -106,6 +158,31 @@ def test_a_gallery_is_searched_by_every_picture(searched):
     row = int(searched.gains().argmax())
     said = words(draw("query", searched))
     assert all(searched.context.ids[each] in said for each in searched.neighbors("after").rows[row, :8])
+
+
+def test_right_items_by_the_querys_own_camera_have_no_mark(tmp_path):
+    given = items()
+    filmed = dataclasses.replace(given, cameras=np.arange(COUNT) % 2)
+    run = kept(tmp_path / "run", filmed)
+    assert run.document["protocol"]["same_camera"].startswith("items of the query's label by its own camera")
+    row = int(run.gains().argmax())
+    said = words(draw("query", run, PlotOptions(query=f"id {row}")))
+    found = np.concatenate([run.neighbors(when).rows[row, :8] for when in ("before", "after")])
+    right, alike = given.labels[found] == given.labels[row], filmed.cameras[found] == filmed.cameras[row]
+    assert (right & alike).any() and (right & ~alike).any()
+    marks = [word for word in said if word in ("✓", "✗")][-int((~(right & alike)).sum()) :]
+    assert marks == ["✓" if each else "✗" for each in right[~(right & alike)]]
+    assert said.count("✓") + said.count("✗") < 8 + len(found)
+
+
+def test_labels_of_two_types_are_framed_as_they_are_scored(tmp_path):
+    queries, gallery = halves()
+    codes = [np.array([label.rpartition(" ")[2] for label in of.labels]) for of in (queries, gallery)]
+    queries = Embeddings(queries.vectors, queries.ids, codes[0].astype(int))
+    gallery = Embeddings(gallery.vectors, gallery.ids, codes[1])
+    run = keep_refinement(tmp_path / "run", fitted(gallery), queries, gallery)
+    assert run.document["metrics"]["recall@1"] > 0.5
+    assert "✓" in words(draw("sheet", run)) and "✓" in words(draw("query", run))
 
 
 def test_without_labels_there_is_what_needs_none(tmp_path):

@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.figures.legible import check_legible
 
-from entourage.errors import FileError, InputError
+from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import evaluate_embeddings
 from entourage.plots import PlotOptions, applicable, draw, open_run
 from entourage.plots.of_trainings import spread_queries
@@ -32,6 +33,28 @@ def runs(tmp_path_factory, one_thread):
     return {system: open_run(folder / system) for system in MORE}
 
 
+@pytest.fixture(scope="module")
+def filmed(tmp_path_factory, one_thread):
+    """Runs on a table with queries, a gallery and sequences, of which one query and one gallery picture are damaged."""
+    folder, rng = tmp_path_factory.mktemp("filmed"), np.random.default_rng(0)
+    lines = ["label,path,split,is_query,is_gallery,sequence"]
+    for label in range(8):
+        for shot in range(6):
+            name, query = f"{label}-{shot}.png", shot < 2
+            colours = 30 * label + rng.integers(0, 40, (16, 16, 3))
+            Image.fromarray(colours.astype(np.uint8)).save(folder / name)
+            role = f"validation,{query},{not query}" if label > 3 else "train,,"
+            lines.append(f"{label},{name},{role},{label}-{shot % 2}")
+    (folder / "table.csv").write_text("\n".join(lines) + "\n")
+    for name in ("5-1.png", "6-4.png"):
+        (folder / name).write_bytes(b"no picture")
+    for system in ("baseline", "cross-image"):
+        settings = SYSTEMS[system].settings(**SETTINGS, encoder="small-rgb", **MORE[system])
+        with pytest.warns(EntourageWarning, match="2 of 48 pictures cannot be decoded and are left out"):
+            train_run(folder / "table.csv", folder / system, system=system, settings=settings, nmi=False)
+    return folder
+
+
 def words(figure) -> list[str]:
     return [text.get_text() for axes in figure.axes for text in axes.texts]
 
@@ -43,6 +66,48 @@ def test_a_run_is_opened_with_what_it_was_scored_on(runs):
     assert evaluate_embeddings(queries, nmi=False).metrics == pytest.approx(run.document["metrics"])
     assert run.per_query()["recall@1"].mean() == pytest.approx(run.document["metrics"]["recall@1"])
     assert [entry["epoch"] for entry in run.log] == [0, 1, 2]
+
+
+def test_damaged_pictures_are_left_out_as_in_the_scores(filmed):
+    run = open_run(filmed / "baseline")
+    with pytest.warns(EntourageWarning, match="2 of 24 pictures cannot be decoded"):
+        figure = draw("sheet", run)
+    sets, whole = zip(run.tests(), run.embedded(), strict=True), run.loaded()
+    assert [len(images) for images in whole] == [8, 16]
+    assert [(len(images), images.ids.tolist() == found.ids.tolist()) for images, found in sets] == [
+        (7, True),
+        (15, True),
+    ]
+    assert run.per_query()["recall@1"].mean() == pytest.approx(run.document["metrics"]["recall@1"])
+    assert len(figure.axes[0].images) == 7 * 9
+
+
+def test_items_of_the_querys_own_sequence_have_no_mark(filmed):
+    run = open_run(filmed / "baseline")
+    with pytest.warns(EntourageWarning, match="cannot be decoded"):
+        said = words(draw("sheet", run))
+    queries, gallery = run.embedded()
+    found = run.neighbors().rows[:, :8]
+    counted = gallery.sequences[found] != queries.sequences[:, None]
+    right = gallery.labels[found] == queries.labels[:, None]
+    assert not counted.all() and said.count("✓") == (right & counted).sum() and said.count("✗") == (~right).sum()
+
+
+def test_slices_of_a_gallery_are_said_to_be_searched_among_itself(filmed):
+    run = open_run(filmed / "baseline")
+    with pytest.warns(EntourageWarning, match="cannot be decoded"):
+        figure = draw("learners", run, PlotOptions(slices=2))
+    assert figure.get_suptitle() == "table.csv: recall of the first m slices, gallery searched among itself"
+    figure = draw("specialities", run, PlotOptions(slices=2))
+    assert words(figure)[0] == "table.csv, gallery searched among itself: found by one alone (others' R@5 = 0)"
+    check_legible(figure)
+
+
+def test_the_blocks_are_shown_without_damaged_pictures(filmed):
+    run = open_run(filmed / "cross-image")
+    for kind in ("attention", "parts"):
+        with pytest.warns(EntourageWarning, match="1 of 16 pictures cannot be decoded"):
+            draw(kind, run)
 
 
 def test_which_pictures_there_are(runs):
@@ -97,6 +162,8 @@ def test_pictures_of_the_blocks(runs):
     assert f"Ia: {run.tests()[0].labels[9]}" in said
     with pytest.raises(InputError, match="the query is 'nobody', which is no id of the"):
         draw("attention", run, PlotOptions(query="nobody"))
+    for item in run.tests()[0].ids[::6]:  # one of each class, whichever class --points leaves
+        draw("attention", run, PlotOptions(query=str(item), points=12))
     parts = draw("parts", run)
     assert {"✓", "✗"} & set(words(parts)) and "chosen place" in words(parts)
 

@@ -1,6 +1,7 @@
 """A refinement kept as a folder: what it holds is what was refined, scored and drawn."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from entourage.errors import FileError
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
 from entourage.refinements import Looks, keep_refinement, open_refinement
+from entourage.refinements.opening import refined_steps
 from entourage.values import Embeddings
 
 from .samples import COUNT, fitted, halves, items, kept
@@ -68,6 +70,23 @@ def test_the_trajectory_leads_from_the_raw_vectors_to_the_refined_ones(run):
     np.testing.assert_array_equal(steps[0], run.items.vectors)
     np.testing.assert_allclose(steps[-1], run.refined.vectors, atol=1e-5)
     assert run.context_trajectory() is None
+
+
+def test_steps_of_some_items_are_those_of_all_and_do_not_hold_them(tmp_path):
+    rows = np.array([3, 40, 7])
+    queries, gallery = halves()
+    searched = keep_refinement(tmp_path / "searched", fitted(gallery), queries, gallery)
+    for run in (kept(tmp_path / "among themselves", items()), searched):
+        some = run.trajectory(rows)
+        assert some.ids.tolist() == run.items.ids[rows].tolist() and "trajectory" not in run._made
+        np.testing.assert_allclose(some.steps, run.trajectory().steps[:, rows], atol=1e-5)
+
+
+def test_steps_are_not_copied(run):
+    made = run.refiner().trajectory(run.items)
+    refiner = SimpleNamespace(trajectory=lambda *_, **__: made)
+    steps = refined_steps(refiner, run.items, None, 3).steps
+    assert len(steps) == 4 and np.shares_memory(steps, made.steps) and not steps.flags.writeable
 
 
 def test_the_attention_of_one_item_is_its_row_of_all(run):

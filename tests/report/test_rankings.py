@@ -95,3 +95,10 @@ def test_means_of_classes_are_those_of_a_loop():
         assert sizes[place] == len(members)
         for column, mean in zip(values, means, strict=True):
             np.testing.assert_allclose(mean[place], sum(column[row] for row in members) / len(members))
+
+
+def test_what_scores_leave_out_is_neither_right_nor_wrong_and_numbers_match_their_text():
+    queries = Appearance(np.array(["q"]), np.array([7]), cameras=np.array([1]))
+    gallery = Appearance(np.arange(3), np.array(["7", "7", "9"]), cameras=np.array([1, 2, 1]))
+    _, cells = cells_of(queries, 0, gallery, [0, 1, 2])
+    assert [cell.right for cell in cells] == [None, True, False]

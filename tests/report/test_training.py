@@ -7,7 +7,10 @@ import shutil
 import pytest
 
 from entourage.compare.differences import paired_bootstrap
+from entourage.errors import EntourageWarning
 from entourage.report.training import training_page
+from entourage.runs import train_run
+from entourage.settings import TrainSettings
 from entourage.trainings import open_training
 
 from .reading import check_whole, find
@@ -54,6 +57,24 @@ def test_settings_and_versions_are_those_of_the_run(html, run):
     rows = {each.text for each in find(html, "tr")}
     assert {"systembaseline", "data.sourceglyphs", "encoder options.width4", "epochs2"} <= rows
     assert f"torch{run.config['versions']['torch']}" in rows
+
+
+def test_a_damaged_picture_is_left_out_and_the_rest_is_shown(pictures, tmp_path):
+    source = shutil.copytree(pictures, tmp_path / "pictures")
+    (source / "class 4" / "3.png").write_bytes(b"no picture")
+    settings = TrainSettings(
+        encoder="small-rgb", dim=4, image_size=8, encoder_options={"width": 4}, batch_classes=3, batch_per_class=2,
+        epochs=1, workers=1, validation_share=0.0,
+    )  # fmt: skip
+    with pytest.warns(EntourageWarning, match="1 of 60 pictures cannot be decoded"):
+        train_run(source, tmp_path / "run", settings=settings, nmi=False)
+    run = open_training(tmp_path / "run")
+    with pytest.warns(EntourageWarning, match="1 of 30 pictures cannot be decoded"):
+        html = training_page(run, []).html()
+    check_whole(html)
+    assert "of 29 queries" in find(html, "p", "headline")[0].text and len(find(html, "article")) == 8
+    assert "class 4/3.png" not in [str(item) for item in run.appearance().ids]
+    assert "the test set cannot be looked at again" not in html
 
 
 def test_a_run_whose_pictures_are_gone_still_has_its_page(trained, tmp_path):

@@ -18,7 +18,8 @@ __all__ = ["Appearance", "same_label"]
 class Appearance:
     """N items: ids (N,); labels (N,) where known; picture(row), a PIL image, or texts (N,), or neither.
 
-    Items that have both a picture and a text are shown as pictures.
+    Items that have both a picture and a text are shown as pictures. cameras and sequences, (N,) each where known, say
+    which items scores leave out (see shots.py).
 
     >>> shown = Appearance(np.array([7, 8]), labels=np.array(["cat", "dog"]))
     >>> shown.kind, shown.name(1), Appearance(np.array([7, 8])).name(1)
@@ -29,17 +30,20 @@ class Appearance:
     labels: np.ndarray | None = None
     picture: "Callable[[int], Image] | None" = None
     texts: Sequence[str] | None = None
+    cameras: np.ndarray | None = None
+    sequences: np.ndarray | None = None
 
     def __post_init__(self):
-        for name in ("labels", "texts"):
+        for name in ("labels", "texts", "cameras", "sequences"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.ids):
                 raise InputError(f"there are {len(values)} {name} for {len(self.ids)} ids; wanted one of each per item")
 
     @classmethod
     def of(cls, items, *, texts: Sequence[str] | None = None) -> "Appearance":
-        """From an image set (ids, labels, picture) or from Embeddings (ids, labels)."""
-        return cls(items.ids, items.labels, getattr(items, "picture", None), texts)
+        """From an image set (ids, labels, picture) or from Embeddings (ids, labels), with cameras and sequences."""
+        picture, *shots = (getattr(items, name, None) for name in ("picture", "cameras", "sequences"))
+        return cls(items.ids, items.labels, picture, texts, *shots)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -84,7 +88,18 @@ def _on_white(picture: "Image") -> "Image":
 
 
 def same_label(query: Appearance, row: int, gallery: Appearance, other: int) -> bool | None:
-    """Whether an item of the gallery is right for a query; None where a label is unknown."""
-    if query.labels is None or gallery.labels is None:
+    """Whether an item of the gallery is right for a query, as scores count it; None where a label is unknown, and for
+    items that scores leave out: those of the query's own sequence, and right ones by its own camera.
+    """
+    right = _same(query.labels, row, gallery.labels, other)
+    by_camera = right and _same(query.cameras, row, gallery.cameras, other)
+    return None if by_camera or _same(query.sequences, row, gallery.sequences, other) else right
+
+
+def _same(left: np.ndarray | None, row: int, right: np.ndarray | None, other: int) -> bool | None:
+    """As values.shared_codes compares two columns: numbers match their text form. None where one is unknown."""
+    if left is None or right is None:
         return None
-    return bool(query.labels[row] == gallery.labels[other])
+    if left.dtype.kind != right.dtype.kind:
+        return str(left[row]) == str(right[other])
+    return bool(left[row] == right[other])

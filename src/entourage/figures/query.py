@@ -75,7 +75,8 @@ def draw_query(
     before, after: one query's neighbours, in rows[0], of the gallery (default: of the queries); what stands behind the
     eighth is not shown, but tells where a newcomer came from and a neighbour went to. attention_rows (k,): what the
     query attended to; weights (T, k): how much, in each block, sums of 1; the 8 attended to most are shown.
-    positions (8,): places before, counted from 1, of the first neighbours after, where `before` is not that deep.
+    positions (8,): places before, counted from 1, of the first neighbours after, where `before` is not that deep;
+    of what `before` holds it says the place itself.
     """
     weights = np.asarray(weights, float)
     _check(before, after, attention_rows, weights)
@@ -164,10 +165,10 @@ class _Sheet:
     def rankings(self, before: np.ndarray, after: np.ndarray, positions) -> None:
         """Both columns, and an arrow for each neighbour of either: across if it is in both, else in or out."""
         width, height = self.layout.cell
-        stood = {int(row): place for place, row in enumerate(before)}
+        positions = () if positions is None else positions
+        stood = {int(row): int(place) - 1 for row, place in zip(after, positions, strict=False)}
+        stood |= {int(row): place for place, row in enumerate(before)}
         stands = {int(row): place for place, row in enumerate(after)}
-        if positions is not None:
-            stood |= {int(row): int(place) - 1 for row, place in zip(after, positions, strict=False)}
         for place, row in enumerate(before[:_SHOWN].tolist()):
             self.cell(row, self.layout.before, place * height)
             self.words(self.layout.before - 0.07, place * height, f"{place + 1}", row, "right")
@@ -178,7 +179,7 @@ class _Sheet:
         for place, row in enumerate(after[:_SHOWN].tolist()):
             self.cell(row, self.layout.after, place * height)
             self.words(self.layout.after + width + 0.07, place * height, f"{place + 1}", row, "left")
-            if stood.get(row, _SHOWN) >= min(_SHOWN, len(before)):
+            if row not in before[:_SHOWN]:
                 self.into(place, stood.get(row))
         self.heading(self.layout.before + width / 2, "nearest before")
         self.heading(self.layout.after + width / 2, "nearest after")

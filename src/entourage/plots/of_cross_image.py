@@ -12,6 +12,7 @@ from entourage.figures.parts import draw_parts
 from entourage.plots.choosing import choose_row, choose_rows
 from entourage.plots.of_trainings import source_of
 from entourage.plots.options import PlotOptions
+from entourage.runs import left_out
 from entourage.systems.cross_image import attention_maps, best_triples, encode, find_parts, key_space, load_blocks
 from entourage.systems.cross_image.probe import EDGES, read_gradients
 from entourage.trainings import Training
@@ -55,26 +56,42 @@ def parts(run: Training, options: PlotOptions, progress=None):
 
 def _encoded(run: Training, options: PlotOptions, progress) -> tuple:
     """Test pictures, whole classes of them where they are many, and how the run's encoder and blocks see them."""
-    queries, gallery = run.tests()
+    queries, gallery = run.loaded()  # not all embedded, as for tests(): a part of them is looked at
     images = queries if gallery is None else gallery
     labelled = Embeddings(np.ones((len(images), 1), np.float32), images.ids, images.labels)
     rows = choose_rows(labelled, options.points or _MOST, options.seed)
-    images = images if rows is None else images.take(rows)
-    encoder, blocks = run.encoder(), load_blocks(run.folder / "cross_image")
-    return images, encoder, blocks, encode(encoder, blocks, images, progress=progress)
+    if rows is not None:
+        images = images.take(rows if options.query is None else _with_query(rows, images, options.query))
+    encoder, blocks, corrupt = run.encoder(), load_blocks(run.folder / "cross_image"), []
+    encoded = encode(encoder, blocks, images, strict=False, corrupt=corrupt, progress=progress)
+    left_out(corrupt, len(images))
+    images = images.take(np.flatnonzero(np.isin(images.ids, encoded.ids)))
+    return images, encoder, blocks, encoded
+
+
+def _with_query(rows: np.ndarray, images, query: str) -> np.ndarray:
+    """The rows, and the picture that is asked for with its class, or as much of it as there are rows."""
+    row = _row_of(images, query)
+    same = np.flatnonzero(images.labels == images.labels[row])[: len(rows)]
+    return np.union1d(rows, [row, *same])
 
 
 def _triple(encoded, images, anchor: int | None) -> np.ndarray:
     """(a, same, other): of the hardest picture, or of the one that is asked for."""
-    triples = best_triples(encoded, images.labels, 1 if anchor is None else len(images))
-    _check_found(triples)
     if anchor is None:
+        triples = best_triples(encoded, images.labels, 1)
+        _check_found(triples)
         return triples[0]
     similarities = (encoded.vectors @ encoded.vectors[anchor]).numpy()
-    similarities[anchor] = -np.inf
     same = images.labels == images.labels[anchor]
-    nearest = [np.where(mask, similarities, -np.inf).argmax() for mask in (same, ~same)]
-    return np.array([anchor, *nearest])
+    others = np.arange(len(images)) != anchor
+    masks = [same & others, ~same]
+    if not all(mask.any() for mask in masks):
+        raise InputError(
+            f"the query is {images.ids[anchor]}, and of the {len(images)} pictures {masks[0].sum()} others are of its "
+            f"class and {masks[1].sum()} of another; wanted one of each: choose another query"
+        )
+    return np.array([anchor, *(np.where(mask, similarities, -np.inf).argmax() for mask in masks)])
 
 
 def _check_found(triples: np.ndarray) -> None:

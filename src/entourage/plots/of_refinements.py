@@ -6,6 +6,7 @@ import numpy as np
 
 from entourage.evaluation import evaluate_embeddings
 from entourage.figures.appearance import Appearance
+from entourage.neighbors import own_gallery_rows, search
 from entourage.plots.choosing import SHOWN, choose_changed, choose_row, choose_rows, first, sheet_size
 from entourage.plots.options import PlotOptions
 from entourage.projection import follow, lay_out
@@ -41,7 +42,7 @@ def drift(run: Refinement, options: PlotOptions, progress=None):
 def _path(run: Refinement, rows: np.ndarray, motion: bool, progress) -> np.ndarray:
     """(T + 1, n, d) of the rows; the first and the last step alone, which are at hand, where nothing moves."""
     if motion or run.items.dim != run.refined.dim:
-        steps = run.trajectory(progress=progress).steps[:, rows]
+        steps = run.trajectory(rows, progress=progress).steps
         return steps if motion else steps[[0, -1]]
     return np.stack([run.items.vectors[rows], run.refined.vectors[rows]])
 
@@ -55,8 +56,9 @@ def query(run: Refinement, options: PlotOptions, progress=None):
     """One query: its neighbours before and after, and what it looked at in between."""
     from entourage.figures.query import draw_query
 
-    before, after = rankings(run, SHOWN)
-    row = choose_row(run.items, options.query, int(choose_changed(run.gains(), before, after, 2)[0]))
+    otherwise = int(choose_changed(run.gains(), *rankings(run, SHOWN), 2)[0])
+    row = choose_row(run.items, options.query, otherwise)
+    before, after = (_one(run.neighbors(when), row) for when in ("before", "after"))
     attention = run.attention([row], progress=progress)
     gallery = run.items if run.context is None else run.context
     row_of = {item: place for place, item in enumerate(gallery.ids.tolist())}
@@ -64,13 +66,13 @@ def query(run: Refinement, options: PlotOptions, progress=None):
     return draw_query(
         run.appearance(),
         row,
-        _one(run.neighbors("before"), row),
-        _one(after, row),
+        before,
+        after,
         looked_at,
         attention.weights[:, 0],
         _query_title(run, row),
         gallery=run.gallery_appearance(),
-        positions=ranks_of(run.items.vectors[row], gallery.vectors, after.rows[row], run.context is None and row),
+        positions=ranks_of(run.items, row, gallery, after.rows[0]),
     )
 
 
@@ -82,16 +84,20 @@ def _query_title(run: Refinement, row: int) -> str:
     return f"Query of “{name}”: average precision {before:.0f} → {after:.0f} %"
 
 
-def ranks_of(query: np.ndarray, gallery: np.ndarray, rows: np.ndarray, own: int | bool) -> np.ndarray:
-    """Where these rows stand in the query's ranking, counted from 1; own: the row that is the query itself, or False.
+def ranks_of(items: Embeddings, row: int, gallery: Embeddings, rows: np.ndarray) -> np.ndarray:
+    """Where these rows of the gallery stand when item `row` is searched in it, counted from 1.
 
-    >>> ranks_of(np.array([1.0, 0.0]), np.array([[1.0, 0.0], [0.6, 0.8], [0.8, 0.6]]), np.array([1, 2]), 0).tolist()
+    >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.6, 0.8], [0.8, 0.6]])
+    >>> ranks_of(items, 0, items, np.array([1, 2])).tolist()
     [2, 1]
     """
-    similarities = gallery @ query
-    if own is not False:
-        similarities[own] = -np.inf
-    return 1 + (similarities[None] > similarities[rows][:, None]).sum(axis=1)
+    query, own = items.take([row]), own_gallery_rows(items, gallery)[row]
+    if gallery is items and not items.named:  # row numbers are names within one set
+        query, gallery = (Embeddings(each.vectors, each.ids) for each in (query, gallery))
+    found = search(query, gallery, len(gallery) - int(own >= 0)).rows[0]
+    ranks = np.empty(len(gallery), int)
+    ranks[found] = 1 + np.arange(len(found))
+    return ranks[rows]
 
 
 def sheet(run: Refinement, options: PlotOptions, progress=None):
@@ -124,8 +130,7 @@ def steps(run: Refinement, options: PlotOptions, progress=None):
 def _trajectories(run: Refinement, rows, progress) -> tuple[list, list]:
     """Items and gallery (or None) after 0..T steps; items are searched among the rows that are scored."""
     queries = run.items if rows is None else run.items.take(rows)
-    path = run.trajectory(progress=progress).steps
-    items = [queries.replace_vectors(step if rows is None else step[rows]) for step in path]
+    items = [queries.replace_vectors(step) for step in run.trajectory(rows, progress=progress)]
     if run.context is None:
         return items, [None] * len(items)
     return items, [run.context.replace_vectors(step) for step in run.context_trajectory(progress=progress).steps]
@@ -181,7 +186,8 @@ def part_of(shown: Appearance, rows: np.ndarray) -> Appearance:
     """How these rows look."""
     picture = shown.picture and (lambda row: shown.picture(int(rows[row])))
     texts = None if shown.texts is None else [shown.texts[row] for row in rows]
-    return Appearance(shown.ids[rows], None if shown.labels is None else shown.labels[rows], picture, texts)
+    columns = [None if each is None else each[rows] for each in (shown.labels, shown.cameras, shown.sequences)]
+    return Appearance(shown.ids[rows], columns[0], picture, texts, *columns[1:])
 
 
 def _one(found: Neighbors, row: int) -> Neighbors:
@@ -189,8 +195,6 @@ def _one(found: Neighbors, row: int) -> Neighbors:
 
 
 def _scored_rows(run: Refinement, options: PlotOptions, most: int) -> np.ndarray | None:
-    if run.context is not None and options.points is None:
-        return None if len(run.items) <= most else choose_rows(run.items, most, options.seed)
     return choose_rows(run.items, options.points or most, options.seed)
 
 

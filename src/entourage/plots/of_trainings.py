@@ -25,7 +25,7 @@ def sheet(run: Training, options: PlotOptions, progress=None):
     """Queries of the unseen classes and what they find, from the best found to the worst."""
     from entourage.figures.retrieval import draw_retrieval
 
-    shown, precision = run.appearance(), run.per_query(progress=progress)["map@r"]
+    precision, shown = run.per_query(progress=progress)["map@r"], run.appearance()
     queries, neighbors = sheet_size(shown)
     found = first(run.neighbors(progress=progress), neighbors)
     chosen = spread_queries(precision, run.embedded()[0].labels, queries)
@@ -56,7 +56,7 @@ def learners(run: Training, options: PlotOptions, progress=None):
 
     scores = _slices(run, options, progress)
     name = f"{run.system}, {len(scores.only)} slices"
-    return draw_first_slices({name: scores.first}, f"{source_of(run)}: recall of the first m slices, unseen classes")
+    return draw_first_slices({name: scores.first}, f"{source_of(run)}: recall of the first m slices, {_among(run)}")
 
 
 def specialities(run: Training, options: PlotOptions, progress=None):
@@ -66,6 +66,8 @@ def specialities(run: Training, options: PlotOptions, progress=None):
     scores, items = _slices(run, options, progress), _searched(run)
     pictures = [[items.picture(int(row)) for row in rows[:10]] for rows in scores.only]
     title = f"{source_of(run)}: queries that one learner alone finds (R@1 = 1, R@{_lost_at(items)} = 0 of all others)"
+    if run.embedded()[1] is not None:  # in few words: there is room for one line
+        title = f"{source_of(run)}, {_among(run)}: found by one alone (others' R@{_lost_at(items)} = 0)"
     return draw_specialities(pictures, [len(rows) for rows in scores.only], title)
 
 
@@ -76,6 +78,11 @@ def _slices(run: Training, options: PlotOptions, progress):
     items = queries if gallery is None else gallery
     count = options.slices or run.config["settings"]["learners"]
     return score_slices(items, count, recall_at=_RECALL_AT, lost_at=_lost_at(items), progress=progress)
+
+
+def _among(run: Training) -> str:
+    """Slices are compared among the items of one set, without the rules of cameras: not as the run was scored."""
+    return "unseen classes" if run.embedded()[1] is None else "gallery searched among itself"
 
 
 def _searched(run: Training):

@@ -53,7 +53,7 @@ def appearance_of(items: Embeddings, place: int, sets: list | None, texts: Seque
     from entourage.figures.appearance import Appearance
 
     picture = None if sets is None else _picture_of(items, place, sets)
-    return Appearance(items.ids, items.labels, picture, texts)
+    return Appearance(items.ids, items.labels, picture, texts, items.cameras, items.sequences)
 
 
 def load_pictures(source: PictureSource) -> list | None:

@@ -56,12 +56,18 @@ class Refinement:
 
         return self._once("refiner", lambda: ContextRefiner.load(self.folder / MODEL))
 
-    def trajectory(self, *, progress=None) -> Trajectory:
-        """Every step of the items, (T + 1, N, d): the raw vectors, then e1..eT.
+    def trajectory(self, rows=None, *, progress=None) -> Trajectory:
+        """Every step of the items, (T + 1, N, d): the raw vectors, then e1..eT; or of the given rows alone.
 
-        Only where refining changes the number of dimensions does it begin with e0 as the model sees it.
+        Only where refining changes the number of dimensions does it begin with e0 as the model sees it. What is asked
+        of all items is held; steps of a few are not worth holding those of all.
         """
-        return self._once("trajectory", lambda: self._steps(self.items, self.context, progress))
+        if rows is None:
+            return self._once("trajectory", lambda: self._steps(self.items, self.context, progress))
+        if self.context is not None:  # every item is refined by the gallery, whatever other items there are
+            return self._steps(self.items.take(rows), self.context, progress)
+        whole = self._made.get("trajectory") or self._steps(self.items, None, progress)
+        return Trajectory(whole.steps[:, rows], whole.ids[rows])
 
     def context_trajectory(self, *, progress=None) -> Trajectory | None:
         """The same of the gallery, where there is one."""
@@ -158,8 +164,10 @@ def open_refinement(folder, *, pictures: list | None = None) -> Refinement:
 def refined_steps(refiner, items: Embeddings, context: Embeddings | None, n_steps: int, *, progress=None) -> Trajectory:
     """The raw vectors, then e1..eT; e0 as the refiner sees it only where refining changes the number of dimensions."""
     steps = refiner.trajectory(items, context, progress=progress).steps[: n_steps + 1]
-    first = items.vectors if items.dim == steps.shape[2] else steps[0]
-    return Trajectory(np.concatenate([first[None], steps[1:]]), items.ids)
+    if items.dim == steps.shape[2]:
+        steps.flags.writeable = True  # it was made here and is nobody else's; a copy would take as much memory again
+        steps[0] = items.vectors
+    return Trajectory(steps, items.ids)
 
 
 def _json(path: Path) -> dict:

@@ -43,26 +43,38 @@ def encode(
     *,
     at_once: int = 64,
     workers: int | None = None,
+    strict: bool = True,
+    corrupt: list | None = None,
     progress=None,
 ) -> EncodedImages:
-    """All images of a set, in order, on the processor: 4 N (L + 1) d bytes. A picture that cannot be decoded raises."""
-    vectors, context, shape = [], [], None
-    for _, found, maps in encoded_batches(encoder, images, at_once=at_once, workers=workers, progress=progress):
+    """All images of a set, in order, on the processor: 4 N (L + 1) d bytes.
+
+    A picture that cannot be decoded raises; without `strict` it is missing, and its path is appended to `corrupt`.
+    """
+    rows, vectors, context, shape = [], [], [], None
+    options = {"at_once": at_once, "workers": workers, "strict": strict, "corrupt": corrupt, "progress": progress}
+    for numbers, found, maps in encoded_batches(encoder, images, **options):
+        rows.append(numbers)
         vectors.append(found.cpu())
         context.append(blocks.context(maps).detach().cpu())
         shape = tuple(maps.shape[2:])
-    return EncodedImages(torch.cat(vectors), torch.cat(context), shape, images.ids)
+    if not rows:
+        raise InputError(f"none of the {len(images)} pictures can be decoded; check the files")
+    return EncodedImages(torch.cat(vectors), torch.cat(context), shape, images.ids[np.concatenate(rows)])
 
 
 def encoded_batches(
-    encoder: nn.Module, images, *, at_once: int = 64, workers: int | None = None, progress=None
+    encoder: nn.Module, images, *, at_once: int = 64, strict: bool = True, progress=None, **decoding
 ) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
-    """(rows (b,), vectors (b, d), maps (b, c, h, w)) of one batch after the other, without gradients."""
+    """(rows (b,), vectors (b, d), maps (b, c, h, w)) of one batch after the other, without gradients.
+
+    decoding: workers and corrupt, as PictureBatches takes them.
+    """
     check_has_map(encoder)
     encoder.eval()
     device = next(encoder.parameters()).device
     batches = [np.arange(start, min(start + at_once, len(images))) for start in range(0, len(images), at_once)]
-    for batch in PictureBatches(images, batches, encoder.preprocessing, workers=workers, strict=True):
+    for batch in PictureBatches(images, batches, encoder.preprocessing, strict=strict, **decoding):
         with torch.no_grad():
             vectors, maps = encoder.with_map(batch.pictures.to(device))
         yield batch.rows, vectors, maps

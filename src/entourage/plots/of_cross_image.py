@@ -71,7 +71,7 @@ def _encoded(run: Training, options: PlotOptions, progress) -> tuple:
 
 def _with_query(rows: np.ndarray, images, query: str) -> np.ndarray:
     """The rows, and the picture that is asked for with its class, or as much of it as there are rows."""
-    row = _row_of(images, query)
+    row = choose_row(images, query, otherwise=None)
     same = np.flatnonzero(images.labels == images.labels[row])[: len(rows)]
     return np.union1d(rows, [row, *same])
 

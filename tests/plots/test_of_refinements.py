@@ -8,7 +8,7 @@ from tests.refinements.samples import COUNT, fitted, halves, items, kept
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
 from entourage.plots import PlotOptions, applicable, draw
-from entourage.plots.of_refinements import part_of, ranks_of
+from entourage.plots.of_refinements import changed_queries, part_of, ranks_of
 from entourage.refinements import Looks, keep_refinement
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -45,6 +45,7 @@ def test_the_query_is_the_one_that_gained_most_or_the_one_asked_for(run):
     title, *_ = words(draw("query", run))
     before, after = (100 * run.per_query()[when]["map@r"][best] for when in ("before", "after"))
     assert f"average precision {before:.0f} → {after:.0f} %" in title and str(run.items.labels[best]) in title
+    assert f"item id {best}" in title
     figure = draw("query", run, PlotOptions(query="id 7"))
     said = words(figure)
     assert TEXTS[7] in said
@@ -104,6 +105,17 @@ def test_without_labels_there_is_what_needs_none(tmp_path):
         figure = draw(kind, run)
         assert not {"✓", "✗"} & set(words(figure))
         check_legible(figure)
+
+
+def test_the_sheet_shows_the_queries_that_changed_most_however_few_neighbours_it_has_room_for(tmp_path):
+    run = kept(tmp_path / "run", items(labelled=False))
+    before, after = (run.neighbors(when).rows[:, :8] for when in ("before", "after"))
+    stayed = np.array([np.isin(*each).sum() for each in zip(before, after, strict=True)])
+    wanted = np.argsort(stayed, kind="stable")[:4]
+    assert changed_queries(run, 4).tolist() == wanted.tolist()
+    said = words(draw("sheet", run))
+    assert [text for text in said if text.startswith("item ")] == [f"item id {row}" for row in wanted]
+    assert words(draw("query", run))[0] == f"Item id {wanted[0]}"
 
 
 def test_the_drift_shows_every_item_it_is_asked_for(run):

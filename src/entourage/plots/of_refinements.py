@@ -13,7 +13,7 @@ from entourage.refinements import Refinement
 from entourage.refinements.opening import refined_steps
 from entourage.values import Embeddings, Neighbors
 
-__all__ = ["drift", "grid", "query", "sheet", "steps"]
+__all__ = ["changed_queries", "drift", "grid", "query", "sheet", "steps"]
 
 MOST_SCORED = 10_000  # items that are scored again and again, unless more are asked for
 MOST_REFINED = 2000  # items that are refined again and again
@@ -55,8 +55,8 @@ def query(run: Refinement, options: PlotOptions, progress=None):
     """One query: its neighbours before and after, and what it looked at in between."""
     from entourage.figures.query import draw_query
 
-    before, after = rankings(run, SHOWN)
-    row = choose_row(run.items, options.query, int(choose_changed(run.gains(), before, after, 2)[0]))
+    after = first(run.neighbors("after"), SHOWN)
+    row = choose_row(run.items, options.query, int(changed_queries(run, 2)[0]))
     attention = run.attention([row], progress=progress)
     gallery = run.items if run.context is None else run.context
     row_of = {item: place for place, item in enumerate(gallery.ids.tolist())}
@@ -75,11 +75,11 @@ def query(run: Refinement, options: PlotOptions, progress=None):
 
 
 def _query_title(run: Refinement, row: int) -> str:
-    name, scores = run.appearance().name(row), run.per_query()
+    item, scores = run.items.ids[row], run.per_query()  # the id is what --query takes
     if scores is None:
-        return f"Query {name}"
+        return f"Item {item}"
     before, after = (100 * scores[when]["map@r"][row] for when in ("before", "after"))
-    return f"Query of “{name}”: average precision {before:.0f} → {after:.0f} %"
+    return f"Query of “{run.items.labels[row]}”: average precision {before:.0f} → {after:.0f} %, item {item}"
 
 
 def ranks_of(query: np.ndarray, gallery: np.ndarray, rows: np.ndarray, own: int | bool) -> np.ndarray:
@@ -101,7 +101,7 @@ def sheet(run: Refinement, options: PlotOptions, progress=None):
     shown, gains = run.appearance(), run.gains()
     queries, neighbors = sheet_size(shown)
     before, after = rankings(run, neighbors)
-    chosen = choose_changed(gains, before, after, queries)
+    chosen = changed_queries(run, queries)
     title = "Biggest gains, then biggest losses (✓ same label, ✗ another)"
     if gains is None:
         title = "Queries whose neighbours changed most"
@@ -170,6 +170,11 @@ def _recalls(run: Refinement, items: Embeddings, k: int) -> list[float]:
 
 
 # ---- shared ------------------------------------------------------------------------------------------------------
+
+
+def changed_queries(run: Refinement, count: int) -> np.ndarray:
+    """Rows of the queries that a picture or a report shows; how many neighbours it shows of each decides nothing."""
+    return choose_changed(run.gains(), *rankings(run, SHOWN), count)
 
 
 def rankings(run: Refinement, shown: int) -> tuple[Neighbors, Neighbors]:

@@ -3,8 +3,7 @@
 import numpy as np
 
 from entourage.figures.retrieval import choose_queries
-from entourage.plots.choosing import most_changed
-from entourage.plots.of_refinements import rankings
+from entourage.plots.of_refinements import changed_queries, rankings
 from entourage.report.blocks import Beside, Doubts, Facts, Heading, Paragraph, Table, flattened
 from entourage.report.classes import class_means
 from entourage.report.page import Page, Section
@@ -118,7 +117,7 @@ def _most_changed(run) -> list:
     before, after = rankings(run, SHOWN)
     said = [Paragraph("Nobody has said which items are right."), Heading("Queries whose nearest items changed most")]
     told = []
-    for row in most_changed(before, after, 2 * _EACH):
+    for row in changed_queries(run, 2 * _EACH):
         kept = np.isin(before.rows[row], after.rows[row]).sum()
         told.append(_ranking(run, row, f"{kept} of the {before.k} nearest stayed"))
     return [*said, *told]

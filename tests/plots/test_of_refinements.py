@@ -127,6 +127,8 @@ def test_the_drift_shows_every_item_it_is_asked_for(run):
 def test_the_drift_moves_from_step_to_step(run):
     frames = draw("drift", run, PlotOptions(points=20, motion=True))
     first = next(iter(frames))
+    said = " ".join(text.get_text() for text in frames.picture.axes.texts)
+    assert "after each step" in said and f"after {run.n_steps} steps" not in said
     assert first.dtype == np.uint8 and first.shape[2] == 3 and len(frames) > run.n_steps
 
 

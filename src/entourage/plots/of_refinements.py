@@ -35,7 +35,7 @@ def drift(run: Refinement, options: PlotOptions, progress=None):
         positions = np.linspace(*positions, max(1, run.n_steps) + 1)
     shown = part_of(run.appearance(), rows)
     draw = drift_frames if options.motion else draw_drift
-    return draw(positions, shown, "Where refinement moves the items", note=_drift_note(run, len(rows)))
+    return draw(positions, shown, "Where refinement moves the items", note=_drift_note(run, len(rows), options.motion))
 
 
 def _path(run: Refinement, rows: np.ndarray, motion: bool, progress) -> np.ndarray:
@@ -46,8 +46,9 @@ def _path(run: Refinement, rows: np.ndarray, motion: bool, progress) -> np.ndarr
     return np.stack([run.items.vectors[rows], run.refined.vectors[rows]])
 
 
-def _drift_note(run: Refinement, count: int) -> str:
-    way = f"each item then fitted to its similarities after {run.n_steps} steps"
+def _drift_note(run: Refinement, count: int, motion: bool) -> str:
+    when = "each step" if motion else f"{run.n_steps} steps"
+    way = f"each item then fitted to its similarities after {when}"
     return f"{_count(count, len(run.items))}; t-SNE of the raw vectors, {way}"
 
 

@@ -31,8 +31,7 @@ def draw_attention(pictures, names, maps: np.ndarray, blocks, title: str) -> Fig
         (difference, max(difference.max(), _LEAST_SEEN), "squared\ndifference"),
         (shown[1], most, "looks at"),
     ]
-    figure = Figure(figsize=(_CELL * (len(blocks) + 2.3), _CELL * 3 + 1.25), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08)  # frames reach a little over their axes
+    figure = Figure(figsize=(_CELL * (len(blocks) + 1) + 2.4, _CELL * 3 + 2.3), layout="constrained")
     head(figure, title)
     grid = figure.subplots(3, len(blocks) + 2, gridspec_kw={"width_ratios": [1] * (len(blocks) + 1) + [0.09]})
     for line, (values, top, said) in enumerate(rows):

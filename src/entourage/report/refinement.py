@@ -79,14 +79,15 @@ def _scores(run) -> list:
 
 
 def _settings(run) -> dict:
-    return flattened(run.run.get("settings", {})) | {"seed": run.run.get("seed"), "seconds": run.run.get("seconds")}
+    settings = flattened(run.run.get("settings", {}))
+    if "refiner.steps" in settings:  # where runs of older versions have None for all
+        settings["refiner.steps"] = run.n_steps
+    return settings | {"seed": run.run.get("seed"), "seconds": run.run.get("seconds")}
 
 
 def _footer(run) -> str:
-    return (
-        f"Made by `entourage report {run.folder}`. Intervals: paired bootstrap over queries, 95 %. "
-        "This file holds everything it shows; it fetches nothing."
-    )
+    intervals = "Intervals: paired bootstrap over queries, 95 %. " if run.document["intervals"] else ""
+    return f"Made by entourage report {run.folder}. {intervals}This file holds everything it shows; it fetches nothing."
 
 
 # ---- wins and losses ---------------------------------------------------------------------------------------------

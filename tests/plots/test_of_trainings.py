@@ -97,6 +97,8 @@ def test_pictures_of_the_blocks(runs):
     said = " ".join(_everything(draw("attention", run, PlotOptions(query=anchor))))
     assert f"Ia: {run.tests()[0].labels[9]}" in said
     assert "block 1" in said and "block 2" in said
+    with pytest.raises(InputError, match=f"no id of the .* wanted one like {run.tests()[0].ids[0]}, "):
+        draw("attention", run, PlotOptions(query="nothing"))
     parts = draw("parts", run)
     assert {"✓", "✗"} & set(words(parts)) and "chosen place" in words(parts)
 

@@ -29,16 +29,21 @@ def choose_rows(items: Embeddings, points: int | None, seed: int) -> np.ndarray 
     return np.sort(np.argsort(place, kind="stable")[:points])
 
 
-def choose_row(items: Embeddings, query: str | None, otherwise: int) -> int:
-    """The row of the query with that id."""
+def choose_row(items, query: str | None, otherwise: int) -> int:
+    """The row of the query with that id; items: Embeddings or an image set."""
     if query is None:
         return otherwise
     found = np.flatnonzero(items.ids.astype(str) == str(query))
     if not len(found):
         raise InputError(
-            f"the query is {query!r}, which is no id of the {len(items)} items; wanted one like {items.ids[0]}"
+            f"the query is {query!r}, which is no id of the {len(items)} items; wanted one like {_some(items.ids)}"
         )
     return int(found[0])
+
+
+def _some(ids: np.ndarray) -> str:
+    *first, last = map(str, ids[:3])
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def choose_changed(gains: np.ndarray | None, before: Neighbors, after: Neighbors, count: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from entourage.errors import InputError
 from entourage.figures.attention_maps import draw_attention
 from entourage.figures.gradients import draw_gradients
 from entourage.figures.parts import draw_parts
-from entourage.plots.choosing import choose_rows
+from entourage.plots.choosing import choose_row, choose_rows
 from entourage.plots.of_trainings import source_of
 from entourage.plots.options import PlotOptions
 from entourage.systems.cross_image import attention_maps, best_triples, encode, find_parts, key_space, load_blocks
@@ -41,7 +41,7 @@ def counts_by_epoch(entries: list[dict], name: str) -> dict[int, np.ndarray]:
 def attention(run: Training, options: PlotOptions, progress=None):
     """Where the nearest picture of its class and the nearest of another look in a picture."""
     images, _, blocks, encoded = _encoded(run, options, progress)
-    anchor = None if options.query is None else _row_of(images, options.query)
+    anchor = None if options.query is None else choose_row(images, options.query, 0)
     return attention_figure(blocks, encoded, images, _triple(encoded, images, anchor))
 
 
@@ -75,13 +75,6 @@ def _triple(encoded, images, anchor: int | None) -> np.ndarray:
     same = images.labels == images.labels[anchor]
     nearest = [np.where(mask, similarities, -np.inf).argmax() for mask in (same, ~same)]
     return np.array([anchor, *nearest])
-
-
-def _row_of(images, query: str) -> int:
-    found = np.flatnonzero(images.ids.astype(str) == query)
-    if not len(found):
-        raise InputError(f"the query is {query!r}, which is no id of the {len(images)} pictures; see `entourage embed`")
-    return int(found[0])
 
 
 def _check_found(triples: np.ndarray) -> None:

@@ -68,6 +68,22 @@ def test_the_two_attention_rows_have_one_scale():
     assert limits[0] == limits[2] and limits[0][1] == pytest.approx(12 * max(maps[:, 1].max(axis=(1, 2))))
 
 
+def test_pictures_keep_their_shape_and_are_as_large_as_the_maps():
+    figure = draw_attention([GREY] * 3, ["Ia: a", "I1: a", "I2: b"], attention(), (1, 6), "Title")
+    figure.draw_without_rendering()
+    shown = [axes.get_window_extent() for axes in figure.axes if axes.images and axes.get_label() != "<colorbar>"]
+    assert len(shown) == 9
+    np.testing.assert_allclose([(box.width, box.height) for box in shown], shown[0].width, rtol=0.01)
+
+
+def test_maps_that_are_alike_look_alike():
+    maps = np.full((2, 6, 4, 3), 1 / 12)
+    maps[0, :, 0, 0] += 1e-5
+    figure = draw_attention([GREY] * 3, ["a", "b", "c"], maps, (2,), "Title")
+    heats = [axes.images[-1] for axes in figure.axes if len(axes.images) == 2]
+    assert heats[1].get_clim()[1] == pytest.approx(0.01) and heats[1].norm(heats[1].get_array()).max() < 0.01
+
+
 # ---- gradients ---------------------------------------------------------------------------------------------------
 
 EDGES = np.linspace(-8, 0, 81)

@@ -107,7 +107,7 @@ def test_neighbouring_labels_differ_in_colour():
 def test_without_labels_all_items_look_alike():
     positions, _ = places()
     figure = draw_drift(positions, looks(), "Title")
-    assert {"Title", "an item at e₀", "at e₂"} <= set(texts(figure))
+    assert {"Title", "an item at e₀, before", "at e₂"} <= set(texts(figure))
     assert not [said for said in texts(figure) if said.startswith(("class", "other"))]
     dots = [dots for dots in figure.axes[0].collections if len(dots.get_offsets()) == 60]
     assert len(dots) == 3  # at e_0, at e_T, and their arrows

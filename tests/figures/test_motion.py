@@ -54,6 +54,14 @@ def test_a_moment_shows_dots_where_they_are_then():
     )
 
 
+@pytest.mark.parametrize("most", [30, 3000])
+def test_the_key_calls_what_moves_now(monkeypatch, most):
+    monkeypatch.setattr(drift, "MOST_ARROWS", most)
+    said = [text.get_text() for text in moving_frames().picture.axes.texts]
+    assert any(text == "now" or text.startswith("mean way from e₀ to now") for text in said)
+    assert not any("e₂" in text for text in said)
+
+
 def test_a_density_has_dots_that_travel(monkeypatch):
     monkeypatch.setattr(drift, "MOST_ARROWS", 30)
     picture = moving_frames().picture

@@ -96,14 +96,18 @@ def test_the_ranking_before_wins_over_positions_that_disagree():
 # ---- attention ---------------------------------------------------------------------------------------------------
 
 
-def test_a_line_for_each_block_and_item_as_wide_as_the_attention():
+def test_a_line_for_each_step_and_item_as_wide_as_the_attention():
     widths = np.array([line.get_linewidth() for line in lines(drawn())]).reshape(3, 2)
     np.testing.assert_allclose(widths / widths.max(), WEIGHTS.T / WEIGHTS.max())  # in order of their means already
     shades = {line.get_edgecolor()[:3] for line in lines(drawn())}
     assert len(shades) == 2
 
 
-def test_shares_are_said_for_the_first_and_the_last_block():
+def test_lines_are_said_to_be_of_steps():
+    assert "one line per step, the first on top; width: share of attention" in words(drawn())
+
+
+def test_shares_are_said_for_the_first_and_the_last_step():
     said = [text.split("\n")[0] for text in words(drawn())]
     assert [text for text in said if "%" in text] == ["60 → 20 %", "30 %", "10 → 50 %"]
 

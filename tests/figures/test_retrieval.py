@@ -53,22 +53,23 @@ def test_frames_and_marks_tell_right_from_wrong():
     assert len(lines) == 2
 
 
-def test_captions_name_the_label_and_the_change():
-    assert {"Title", "query", "before", "after", "a\n▲ +50 AP@R", "b\n▼ −25 AP@R"} <= set(words(sheet()))
+def test_captions_name_the_label_the_item_and_the_change():
+    captions = {"a\nitem 0\n▲ +50 AP@R", "b\nitem 2\n▼ −25 AP@R"}
+    assert {"Title", "query", "before", "after"} | captions <= set(words(sheet()))
 
 
 def test_without_a_ranking_before_there_is_one_alone():
     figure = sheet(before=None, gains=None)
     shown = [int(picture.get_array().max()) // 60 for picture in figure.axes[0].images]
     assert shown == [0, 1, 2, 2, 3, 1]
-    assert {"nearest", "a", "b"} <= set(words(figure)) and "before" not in words(figure)
+    assert {"nearest", "a\nitem 0", "b\nitem 2"} <= set(words(figure)) and "before" not in words(figure)
     check_legible(figure)
 
 
 def test_without_labels_frames_say_nothing_and_queries_are_named_by_id():
     figure = sheet(Appearance(np.array(["x", "y", "z", "w"]), picture=IMAGES.picture), gains=None)
     assert frames(figure) == [INK, *[NEUTRAL] * 4, INK, *[NEUTRAL] * 4] and not marks(figure)
-    assert {"x", "z"} <= set(words(figure))
+    assert {"item x", "item z"} <= set(words(figure))
 
 
 def test_neighbours_are_rows_of_the_gallery_where_one_is_given():
@@ -108,14 +109,14 @@ def test_texts_stand_in_lists_with_their_labels_beside_them():
     assert frames(figure) == [INK, WRONG, RIGHT, RIGHT, WRONG, INK, RIGHT, WRONG, RIGHT, WRONG]
     assert marks(figure) == MARKS
     assert [said for said in words(figure) if said in "ab"] == ["b", "a", "a", "b", "b", "a", "b", "a"]
-    assert {"query: a   ▲ +50 AP@R", "query: b   ▼ −25 AP@R"} <= set(words(figure))
+    assert {"item 0: a   ▲ +50 AP@R", "item 2: b   ▼ −25 AP@R"} <= set(words(figure))
     check_legible(figure)
 
 
 def test_long_labels_of_texts_are_cut():
     label = "a_label_of_many_words_" * 6
     figure = sheet(Appearance(np.arange(4), np.array([label, label, "b", "b"]), texts=TEXTS))
-    assert any(said.startswith("query: a_label") and said.endswith("…   ▲ +50 AP@R") for said in words(figure))
+    assert any(said.startswith("item 0: a_label") and said.endswith("…   ▲ +50 AP@R") for said in words(figure))
     check_legible(figure)
 
 
@@ -134,7 +135,7 @@ def test_without_pictures_and_texts_ids_are_listed(labels, before):
     figure = sheet(Appearance(np.array(["i0", "i1", "i2", "i3"]), labels), before=before, gains=None)
     rows = (1, 2, 3, 1) if before is None else (2, 1, 1, 2, 3, 0, 3, 1)
     assert [said for said in words(figure) if said in ("i0", "i1", "i2", "i3")] == [f"i{row}" for row in rows]
-    assert {"query i0", "query i2"} <= {said.split(":")[0] for said in words(figure)}
+    assert {"item i0", "item i2"} <= {said.split(":")[0] for said in words(figure)}
     assert (set(frames(figure)) == {NEUTRAL}) == (labels is None)
     check_legible(figure)
 

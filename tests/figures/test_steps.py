@@ -24,9 +24,9 @@ def test_legend_and_axes_say_what_is_shown(figure):
         "recall@1: 50.0 → 55.0 %",
         "MAP@R: 20.0 → 40.0 %",
     ]
-    assert axes.get_xlabel() == "embedding after t blocks\na note"
+    assert axes.get_xlabel() == "after t steps (e₀: before)\na note"
     assert axes.get_ylabel() == "points gained over e₀"
-    assert axes.get_title(loc="left") == "Title"
+    assert figure.get_suptitle() == "Title"
     assert axes.xaxis.get_major_formatter()(2, 0) == "e₂"
 
 

@@ -19,6 +19,15 @@ def test_a_title_is_cut_to_the_figure_and_never_taken_for_a_formula():
     assert figure.get_suptitle() == "$5 for $6" and not figure._suptitle.get_parse_math()
 
 
+def test_a_title_keeps_its_distance_from_the_edges():
+    figure = Figure(figsize=(4, 3), layout="constrained")
+    head(figure, "Title")
+    figure.add_subplot()
+    figure.draw_without_rendering()
+    title = figure._suptitle.get_window_extent()
+    assert 3 - title.y1 / figure.dpi >= 0.14 and title.x0 / figure.dpi >= 0.14
+
+
 def test_only_the_axes_that_are_read_off_are_drawn():
     axes = Figure().add_subplot()
     tidy(axes)

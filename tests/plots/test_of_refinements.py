@@ -17,7 +17,7 @@ from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
 from entourage.plots import Plot, PlotOptions, applicable, draw, write_plot
 from entourage.plots.choosing import choose_rows
-from entourage.plots.of_refinements import part_of, ranks_of
+from entourage.plots.of_refinements import changed_queries, part_of, ranks_of
 from entourage.refinements import Looks, keep_refinement
 from entourage.values import Embeddings
 
@@ -62,6 +62,7 @@ def test_the_query_is_the_one_that_gained_most_or_the_one_asked_for(run):
     title, *_ = words(draw("query", run))
     before, after = (100 * run.per_query()[when]["map@r"][best] for when in ("before", "after"))
     assert f"average precision {before:.0f} → {after:.0f} %" in title and str(run.items.labels[best]) in title
+    assert f"item id {best}" in title
     figure = draw("query", run, PlotOptions(query="id 7"))
     said = words(figure)
     assert TEXTS[7] in said
@@ -203,6 +204,17 @@ def test_without_a_step_there_is_nothing_a_query_looked_at(tmp_path):
         draw(kind, run)
 
 
+def test_the_sheet_shows_the_queries_that_changed_most_however_few_neighbours_it_has_room_for(tmp_path):
+    run = kept(tmp_path / "run", items(labelled=False))
+    before, after = (run.neighbors(when).rows[:, :8] for when in ("before", "after"))
+    stayed = np.array([np.isin(*each).sum() for each in zip(before, after, strict=True)])
+    wanted = np.argsort(stayed, kind="stable")[:4]
+    assert changed_queries(run, 4).tolist() == wanted.tolist()
+    said = words(draw("sheet", run))
+    assert [text for text in said if text.startswith("item ")] == [f"item id {row}" for row in wanted]
+    assert words(draw("query", run))[0] == f"Item id {wanted[0]}"
+
+
 def test_the_drift_shows_every_item_it_is_asked_for(run):
     figure = draw("drift", run, PlotOptions(points=30))
     assert any("30 of 120 items" in text.get_text() for text in [*figure.texts, *figure.axes[0].texts])
@@ -215,6 +227,8 @@ def test_the_drift_moves_from_step_to_step(run):
     shown = list(replace(frames, moments=np.linspace(0, 1, run.n_steps + 1)))
     assert all(frame.dtype == np.uint8 and frame.shape == shown[0].shape for frame in shown)
     assert all((one[100:] != other[100:]).any() for one, other in pairwise(shown))  # below the clock
+    said = " ".join(text.get_text() for text in frames.picture.axes.texts)
+    assert "after each step" in said and f"after {run.n_steps} steps" not in said
 
 
 def test_a_missing_extra_is_told_before_anything_is_drawn(run, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from tests.figures.legible import check_legible
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import evaluate_embeddings
 from entourage.plots import PlotOptions, applicable, draw, open_run
+from entourage.plots.of_cross_image import shown_blocks
 from entourage.plots.of_trainings import spread_queries
 from entourage.runs import SYSTEMS, train_run
 from entourage.systems.cross_image.probe import read_gradients
@@ -160,12 +161,18 @@ def test_pictures_of_the_blocks(runs):
     anchor = str(run.tests()[0].ids[9])
     said = " ".join(_everything(draw("attention", run, PlotOptions(query=anchor))))
     assert f"Ia: {run.tests()[0].labels[9]}" in said
-    with pytest.raises(InputError, match="the query is 'nobody', which is no id of the"):
-        draw("attention", run, PlotOptions(query="nobody"))
+    assert "block 1" in said and "block 2" in said
+    with pytest.raises(InputError, match=f"no id of the .* wanted one like {run.tests()[0].ids[0]}, "):
+        draw("attention", run, PlotOptions(query="nothing"))
     for item in run.tests()[0].ids[::6]:  # one of each class, whichever class --points leaves
         draw("attention", run, PlotOptions(query=str(item), points=12))
     parts = draw("parts", run)
     assert {"✓", "✗"} & set(words(parts)) and "chosen place" in words(parts)
+
+
+@pytest.mark.parametrize(("count", "shown"), [(1, [1]), (2, [1, 2]), (5, [1, 3, 5]), (6, [2, 4, 6]), (8, [2, 4, 6])])
+def test_blocks_of_the_paper_or_the_first_the_middle_and_the_last(count, shown):
+    assert shown_blocks(count) == shown
 
 
 def _everything(figure) -> list[str]:

@@ -76,6 +76,13 @@ def test_what_would_be_cut_off_on_a_phone_is_not_laid_out_for_it():
     assert tuple(figure.get_size_inches()) == (7.5, 4.6)
 
 
+def test_a_figure_wider_than_a_phone_says_that_it_moves_sideways():
+    said = "Scroll sideways where it is wider than the screen."
+    assert [each.text for each in find(Picture.of(chart(), "", "").html(), "p", "hint")] == [said]
+    assert not find(Picture.of(chart(), "", "", narrow=True).html(), "p", "hint")
+    assert not find(Picture.of(chart(size=(4.2, 3)), "", "").html(), "p", "hint")
+
+
 def test_photos_and_drawings_are_kept_in_the_shorter_form():
     rng = np.random.default_rng(0)
     photo = Image.fromarray(rng.integers(0, 255, (96, 96, 3)).astype(np.uint8))

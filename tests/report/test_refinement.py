@@ -79,11 +79,20 @@ def test_settings_and_versions_are_those_of_the_run(html, labelled):
     run = json.loads((labelled / "run.json").read_text())
     rows = {each.text for each in find(html, "tr")}
     assert f"python{run['versions']['python']}" in rows and f"seed{run['seed']}" in rows
+    assert "refiner.steps5" in rows and "refiner.scoreruniversal" in rows
     assert f"refiner.n neighbors{run['settings']['refiner']['n_neighbors']}" in rows
 
 
-def test_without_labels_nothing_is_judged(bare):
-    html = refinement_page(open_refinement(bare), []).html()
+def test_steps_of_a_run_that_kept_none_for_all_are_told(labelled):
+    run = open_refinement(labelled)
+    run.run["settings"]["refiner"]["steps"] = None
+    assert "refiner.steps5" in {each.text for each in find(refinement_page(run, []).html(), "tr")}
+
+
+def test_without_labels_nothing_is_judged(bare, html):
+    scored, html = html, refinement_page(open_refinement(bare), []).html()
+    footers = [find(each, "footer")[0].text for each in (scored, html)]
+    assert "bootstrap" in footers[0] and "bootstrap" not in footers[1] and "`" not in "".join(footers)
     check_whole(html)
     assert "without labels no score tells" in find(html, "p", "headline")[0].text
     assert not find(html, "span", "mark") and not find(html, "table", "scores")

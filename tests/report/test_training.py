@@ -87,3 +87,4 @@ def test_a_run_whose_pictures_are_gone_still_has_its_page(trained, tmp_path):
     assert "the test set cannot be looked at again" in find(html, "div", "doubts")[0].text
     assert [each.text for each in find(html, "h2")] == ["Scores", "Protocol", "Settings", "Versions"]
     assert [each.text for each in find(html, "th")][1] == "score"
+    assert "bootstrap" not in find(html, "footer")[0].text  # there is no interval

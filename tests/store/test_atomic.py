@@ -127,7 +127,7 @@ def test_a_new_name_is_free(tmp_path):
 def test_an_existing_file_is_free_only_to_be_overwritten(tmp_path):
     path = tmp_path / "there"
     path.write_text("old")
-    with pytest.raises(FileError, match=r"there exists already; choose another name .*--overwrite"):
+    with pytest.raises(FileError, match=r"there exists already; choose another name .*\(--overwrite\)$"):
         check_free(path, overwrite=False)
     assert check_free(path, overwrite=True) == path
     assert path.read_text() == "old"

@@ -50,6 +50,7 @@ class KeptRun:
         if self.folder is None:
             return None
         from entourage.refinements import Looks
+        from entourage.refinements.looks import check_pictures
         from entourage.store import read_vectors
         from entourage.store.texts import read_texts
 
@@ -61,7 +62,7 @@ class KeptRun:
         )
         looks = Looks(self._source(), texts, context_texts)
         if looks.pictures is not None:
-            looks.pictures.load()  # so that a wrong name is told before the work
+            check_pictures(looks.pictures, items, gallery)  # so that a wrong name is told before the work
         return {"items": items, "context": gallery, "looks": looks}
 
     def keep(self, refiner, known: dict, steps: int | None, model: str, *, overwrite: bool, progress):

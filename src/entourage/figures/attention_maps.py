@@ -13,9 +13,9 @@ from entourage.figures.words import shorten
 __all__ = ["draw_attention"]
 
 _CELL = 1.5  # inches
-_FIRST = 1.1  # cells, of the pictures and their names
 _HEAT = "inferno"
 _WHOLE = (0.0, 0.0, 1.0, 1.0)
+_LEAST_SEEN = 0.01  # squared difference that has the whole scale at least: noise must not look like a difference
 
 
 def draw_attention(pictures, names, maps: np.ndarray, blocks, title: str) -> Figure:
@@ -29,13 +29,12 @@ def draw_attention(pictures, names, maps: np.ndarray, blocks, title: str) -> Fig
     most = shown.max()  # one scale for both, or they could not be compared
     rows = [
         (shown[0], most, "looks at"),
-        (difference, max(difference.max(), 1e-12), "squared\ndifference"),
+        (difference, max(difference.max(), _LEAST_SEEN), "squared\ndifference"),
         (shown[1], most, "looks at"),
     ]
-    figure = Figure(figsize=(_CELL * (len(blocks) + 2.3), _CELL * 3 + 1.25), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08)  # frames reach a little over their axes
+    figure = Figure(figsize=(_CELL * (len(blocks) + 1) + 2.4, _CELL * 3 + 2.3), layout="constrained")
     head(figure, title)
-    grid = figure.subplots(3, len(blocks) + 2, gridspec_kw={"width_ratios": [_FIRST] + [1] * len(blocks) + [0.09]})
+    grid = figure.subplots(3, len(blocks) + 2, gridspec_kw={"width_ratios": [1] * (len(blocks) + 1) + [0.09]})
     for line, (values, top, said) in enumerate(rows):
         which = (1, 0, 2)[line]
         right, edge = ((None, INK), (True, None), (False, None))[which]  # I1 is of Ia's class, I2 of another
@@ -56,7 +55,8 @@ def draw_attention(pictures, names, maps: np.ndarray, blocks, title: str) -> Fig
 def _picture(axes, pixels, name: str, right: bool | None, edge: str | None) -> None:
     _unit(axes)
     draw_frame(axes, draw_picture(axes, pixels, _WHOLE), right, edge=edge)
-    axes.set_xlabel(shorten(name, _CELL * _FIRST, 8), fontsize=8, parse_math=False)
+    axes.set_aspect("equal")  # which drawing a picture has changed
+    axes.set_xlabel(shorten(name, _CELL, 8), fontsize=8, parse_math=False)
 
 
 def _over(axes, pixels, heat: np.ndarray, most: float):

@@ -56,7 +56,7 @@ class DriftPicture:
     def __init__(
         self, positions, appearance: Appearance, title: str, *, moving=None, thumbnails=24, note="", travelling=False
     ):
-        """travelling: over a density, dots of some moving items, too: it is of e_0 then."""
+        """travelling: moments between are shown, and so the key says "now"; a density is of e_0 then, under dots."""
         positions = np.asarray(positions, float)
         if positions.ndim != 3 or positions.shape[1:] != (len(appearance), 2):
             raise InputError(
@@ -66,6 +66,7 @@ class DriftPicture:
         self.appearance = appearance
         self.moving = np.arange(len(appearance)) if moving is None else np.sort(np.asarray(moving, int))
         self.dense = len(appearance) > MOST_ARROWS
+        self.travelling = travelling
         self.figure = Figure(figsize=(_WIDTH + 2 * _MARGIN, _HEIGHT + _ABOVE + _BELOW))
         self.axes = self._new_axes()
         self.styles = styles_of(appearance.labels, self.places[-1])
@@ -244,14 +245,14 @@ class DriftPicture:
     def _draw_key(self) -> None:
         """What the marks mean, in a line below the plane."""
         key = Key(self.axes, _HEIGHT + 0.24)
-        last = f"e{self.n_steps}".translate(SUBSCRIPTS)
+        last = "now" if self.travelling else f"e{self.n_steps}".translate(SUBSCRIPTS)
         if self.dense:
             key.bar(self.hexagons, f"items around a place at {self._shaded}")
             scale = "" if self.arrow_scale == 1 else f", drawn at {100 * self.arrow_scale:.0f} % of its length"
             key.arrow(_STREAM, f"mean way from e₀ to {last} of items that start around its foot{scale}")
             return
-        key.dot(NEUTRAL, 0.35, "an item at e₀")
-        key.dot(NEUTRAL, 1.0, f"at {last}")
+        key.dot(NEUTRAL, 0.35, "an item at e₀, before")
+        key.dot(NEUTRAL, 1.0, last if self.travelling else f"at {last}")
         key.arrow(NEUTRAL, f"its way, where it can be seen ({len(self._groups)} of {len(self.moving)})")
         if self.styles[0][1] == REST:
             key.dot(REST, 1.0, f"other labels ({self._n_other_labels()})")

@@ -1,6 +1,6 @@
 """One query: what it looked at, and how its nearest neighbours changed.
 
-On the left lines run from the query to the items it attended to, one for each block, as wide as the attention. On the
+On the left lines run from the query to the items it attended to, one for each step, as wide as the attention. On the
 right stand its neighbours before and after, with an arrow from each place before to the place after.
 """
 
@@ -20,10 +20,10 @@ from entourage.values import Neighbors
 __all__ = ["draw_query"]
 
 _SHOWN = 8
-_BLUES = ((0.62, 0.76, 0.88), (0.05, 0.24, 0.47))  # the first block and the last
+_BLUES = ((0.62, 0.76, 0.88), (0.05, 0.24, 0.47))  # the first step and the last
 _HEAD = 1.0  # inches above the cells
 _HAIR = 0.3  # points, of a line that stands for next to nothing
-_NOTHING = 0.005  # an item that no block attends to more is not shown
+_NOTHING = 0.005  # an item that no step attends to more is not shown
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def draw_query(
 
     before, after: one query's neighbours, in rows[0], of the gallery (default: of the queries); what stands behind the
     eighth is not shown, but tells where a newcomer came from and a neighbour went to. attention_rows (k,): what the
-    query attended to; weights (T, k): how much, in each block, sums of 1; the 8 attended to most are shown.
+    query attended to; weights (T, k): how much, in each step, sums of 1; the 8 attended to most are shown.
     positions (8,): places before, counted from 1, of the first neighbours after, where `before` is not that deep;
     of what `before` holds it says the place itself.
     """
@@ -102,7 +102,7 @@ def _check(before: Neighbors, after: Neighbors, attention_rows, weights: np.ndar
         if len(found) != 1:
             raise InputError(f"{name} has neighbours of {len(found)} queries; wanted those of the one that is drawn")
     if weights.ndim != 2 or not weights.size or weights.shape[1] != len(attention_rows):
-        raise InputError(f"weights have shape {weights.shape}; wanted (T, {len(attention_rows)}), a row for each block")
+        raise InputError(f"weights have shape {weights.shape}; wanted (T, {len(attention_rows)}), a row for each step")
 
 
 def _most_attended(weights: np.ndarray) -> np.ndarray:
@@ -141,7 +141,7 @@ class _Sheet:
             self.cell(int(rows[column]), x, y)
             self.bundle(weights[:, column], x, y + height / 2, weights.max())
             self.words(x + width + 0.07, y, _share(weights[:, column]), int(rows[column]), "left")
-        self.heading(x + width / 2, "looks at", "one line per block, the first on top; width: share of attention")
+        self.heading(x + width / 2, "looks at", "one line per step, the first on top; width: share of attention")
         left = weights.shape[1] - len(shown)
         if left:
             rest = weights.sum(axis=1).mean() - weights[:, shown].sum(axis=1).mean()
@@ -149,7 +149,7 @@ class _Sheet:
             write(self.axes, x, len(shown) * height + 0.14, said, size=8, color="0.35")
 
     def bundle(self, weights: np.ndarray, x: float, y: float, most: float) -> None:
-        """T lines from the query to the cell at (x, y), block 1 on top; most: the largest weight of all cells."""
+        """T lines from the query to the cell at (x, y), step 1 on top; most: the largest weight of all cells."""
         step = 0.74 * self.layout.cell[1] / len(weights)
         start = self.layout.query[0] - 0.03
         for number, weight in enumerate(weights):

@@ -83,15 +83,22 @@ def _picture_sheet(queries, gallery, rankings: dict[str, Neighbors], chosen, gai
     for name, start in starts.items():
         write(axes, start + rankings[name].k / 2, -0.3, name, size=11, ha="center")
     for line, query in enumerate(chosen):
-        label = "\n".join(wrap(queries.name(query), _CELL * _CAPTION - 0.2, 2, 9))
-        caption = label if gains is None else f"{label}\n{_change(gains[query])}"
-        write(axes, -0.2, line + 0.5, caption, size=9, ha="right")
+        caption = "\n".join(_caption_lines(queries, query, gains))
+        write(axes, -0.2, line + 0.5, caption, size=8, ha="right")
         draw_cell(axes, queries, query, 0, line, None, edge=INK)
         for name, found in rankings.items():
             for place, row in enumerate(found.rows[query]):
                 right = same_label(queries, query, gallery, row)
                 draw_cell(axes, gallery, row, starts[name] + place, line, right)
     return figure
+
+
+def _caption_lines(queries: Appearance, query: int, gains: np.ndarray | None) -> list[str]:
+    """Four at most, which is what a row has room for."""
+    room = _CELL * _CAPTION - 0.2
+    label = [] if queries.labels is None else wrap(queries.name(query), room, 2, 8)
+    change = [] if gains is None else [_change(gains[query])]
+    return [*label, shorten(f"item {queries.ids[query]}", room, 8), *change]
 
 
 def _lists(queries, gallery, rankings: dict[str, Neighbors], chosen, gains, title) -> Figure:
@@ -133,9 +140,7 @@ def _fit_one_line(gallery: Appearance, rankings: dict[str, Neighbors], chosen, c
 
 
 def _caption(queries: Appearance, query: int) -> str:
-    if queries.kind != "ids":
-        return f"query: {queries.name(query)}"
-    return f"query {queries.ids[query]}" + ("" if queries.labels is None else f": {queries.name(query)}")
+    return f"item {queries.ids[query]}" + ("" if queries.labels is None else f": {queries.name(query)}")
 
 
 def _change(gain: float) -> str:

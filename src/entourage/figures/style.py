@@ -11,12 +11,17 @@ SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 """For str.translate: e₀ and not e0."""
 
 
+_MARGIN = 0.15  # inches around all that is drawn, as on sheets
+
+
 def head(figure, title: str) -> None:
-    """The title of a figure, at its left, cut to its width."""
-    said = printable(shorten(title, figure.get_size_inches()[0] - 0.3, 12.5))  # bold, which is wider
-    figure.suptitle(
-        said, x=0.01, ha="left", fontweight="bold", fontsize=11, color=INK, family=families(), parse_math=False
-    )
+    """The title of a figure, at its left, cut to its width; with it come the margins of the figure."""
+    width = figure.get_size_inches()[0]
+    if figure.get_layout_engine() is not None:
+        figure.get_layout_engine().set(w_pad=_MARGIN, h_pad=_MARGIN, wspace=0, hspace=0)
+    said = printable(shorten(title, width - 2 * _MARGIN, 12.5))  # bold, which is wider
+    letters = {"fontweight": "bold", "fontsize": 11, "color": INK, "family": families(), "parse_math": False}
+    figure.suptitle(said, x=_MARGIN / width, ha="left", **letters)
 
 
 def tidy(axes) -> None:

@@ -36,9 +36,14 @@ def choose_row(items, query: str | None, otherwise: int | None) -> int | None:
     found = np.flatnonzero(items.ids.astype(str) == str(query))
     if not len(found):
         raise InputError(
-            f"the query is {query!r}, which is no id of the {len(items)} items; wanted one like {items.ids[0]}"
+            f"the query is {query!r}, which is no id of the {len(items)} items; wanted one like {_some(items.ids)}"
         )
     return int(found[0])
+
+
+def _some(ids: np.ndarray) -> str:
+    *first, last = map(str, ids[:3])
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def choose_changed(gains: np.ndarray | None, before: Neighbors, after: Neighbors, count: int) -> np.ndarray:

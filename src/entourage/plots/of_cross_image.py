@@ -18,7 +18,7 @@ from entourage.systems.cross_image.probe import EDGES, read_gradients
 from entourage.trainings import Training
 from entourage.values import Embeddings
 
-__all__ = ["attention", "attention_figure", "counts_by_epoch", "gradients", "part_figure", "parts"]
+__all__ = ["attention", "attention_figure", "counts_by_epoch", "gradients", "part_figure", "parts", "shown_blocks"]
 
 BLOCKS = (2, 4, 6)
 PART_IMAGES, PLACES_EACH, FOUND = 3, 2, 10
@@ -105,10 +105,14 @@ def _check_found(triples: np.ndarray) -> None:
 def attention_figure(blocks, encoded, images, triple):
     anchor, same, other = map(int, triple)
     names = [f"{role}: {images.labels[row]}" for role, row in zip(("Ia", "I1", "I2"), triple, strict=True)]
-    shown = [number for number in BLOCKS if number <= len(blocks)] or [len(blocks)]
     maps = attention_maps(blocks, encoded, anchor, [same, other])
     title = "Where I1 (same class) and I2 (another) look in Ia"
-    return draw_attention([_pixels(images, int(row)) for row in triple], names, maps, shown, title)
+    return draw_attention([_pixels(images, int(row)) for row in triple], names, maps, shown_blocks(len(blocks)), title)
+
+
+def shown_blocks(count: int) -> list[int]:
+    """Those of the paper where there are as many, else the first, the middle and the last."""
+    return list(BLOCKS) if count >= BLOCKS[-1] else sorted({1, (count + 1) // 2, count})
 
 
 def part_figure(encoder, blocks, encoded, images, triples, progress):

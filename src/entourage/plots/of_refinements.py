@@ -14,7 +14,7 @@ from entourage.refinements import Refinement
 from entourage.refinements.opening import refined_steps
 from entourage.values import Embeddings, Neighbors
 
-__all__ = ["drift", "grid", "query", "sheet", "steps"]
+__all__ = ["changed_queries", "drift", "grid", "query", "sheet", "steps"]
 
 MOST_SCORED = 10_000  # items that are scored again and again, unless more are asked for
 MOST_REFINED = 2000  # items that are refined again and again
@@ -36,7 +36,7 @@ def drift(run: Refinement, options: PlotOptions, progress=None):
         positions = np.linspace(*positions, max(1, run.n_steps) + 1)
     shown = part_of(run.appearance(), rows)
     draw = drift_frames if options.motion else draw_drift
-    return draw(positions, shown, "Where refinement moves the items", note=_drift_note(run, len(rows)))
+    return draw(positions, shown, "Where refinement moves the items", note=_drift_note(run, len(rows), options.motion))
 
 
 def _path(run: Refinement, rows: np.ndarray, motion: bool, progress) -> np.ndarray:
@@ -47,8 +47,9 @@ def _path(run: Refinement, rows: np.ndarray, motion: bool, progress) -> np.ndarr
     return np.stack([run.items.vectors[rows], run.refined.vectors[rows]])
 
 
-def _drift_note(run: Refinement, count: int) -> str:
-    way = f"each item then fitted to its similarities after {run.n_steps} steps"
+def _drift_note(run: Refinement, count: int, motion: bool) -> str:
+    when = "each step" if motion else f"{run.n_steps} steps"
+    way = f"each item then fitted to its similarities after {when}"
     return f"{_count(count, len(run.items))}; t-SNE of the raw vectors, {way}"
 
 
@@ -56,8 +57,7 @@ def query(run: Refinement, options: PlotOptions, progress=None):
     """One query: its neighbours before and after, and what it looked at in between."""
     from entourage.figures.query import draw_query
 
-    otherwise = int(choose_changed(run.gains(), *rankings(run, SHOWN), 2)[0])
-    row = choose_row(run.items, options.query, otherwise)
+    row = choose_row(run.items, options.query, int(changed_queries(run, 2)[0]))
     before, after = (_one(run.neighbors(when), row) for when in ("before", "after"))
     attention = run.attention([row], progress=progress)
     gallery = run.items if run.context is None else run.context
@@ -77,11 +77,11 @@ def query(run: Refinement, options: PlotOptions, progress=None):
 
 
 def _query_title(run: Refinement, row: int) -> str:
-    name, scores = run.appearance().name(row), run.per_query()
+    item, scores = run.items.ids[row], run.per_query()  # the id is what --query takes
     if scores is None:
-        return f"Query {name}"
+        return f"Item {item}"
     before, after = (100 * scores[when]["map@r"][row] for when in ("before", "after"))
-    return f"Query of “{name}”: average precision {before:.0f} → {after:.0f} %"
+    return f"Query of “{run.items.labels[row]}”: average precision {before:.0f} → {after:.0f} %, item {item}"
 
 
 def ranks_of(items: Embeddings, row: int, gallery: Embeddings, rows: np.ndarray) -> np.ndarray:
@@ -107,7 +107,7 @@ def sheet(run: Refinement, options: PlotOptions, progress=None):
     shown, gains = run.appearance(), run.gains()
     queries, neighbors = sheet_size(shown)
     before, after = rankings(run, neighbors)
-    chosen = choose_changed(gains, before, after, queries)
+    chosen = changed_queries(run, queries)
     title = "Biggest gains, then biggest losses (✓ same label, ✗ another)"
     if gains is None:
         title = "Queries whose neighbours changed most"
@@ -175,6 +175,11 @@ def _recalls(run: Refinement, items: Embeddings, k: int) -> list[float]:
 
 
 # ---- shared ------------------------------------------------------------------------------------------------------
+
+
+def changed_queries(run: Refinement, count: int) -> np.ndarray:
+    """Rows of the queries that a picture or a report shows; how many neighbours it shows of each decides nothing."""
+    return choose_changed(run.gains(), *rankings(run, SHOWN), count)
 
 
 def rankings(run: Refinement, shown: int) -> tuple[Neighbors, Neighbors]:

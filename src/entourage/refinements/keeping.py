@@ -163,8 +163,10 @@ def _settings(refiner, steps: int | None) -> dict:
     }
     if refiner.recipe != "paper":  # the others do nothing there
         chosen = {name: chosen[name] for name in ("recipe", "seed")}
-    learned = {"n_neighbors": int(refiner.n_neighbors_), "n_blocks": int(refiner.n_blocks_), "steps": steps}
-    return {"refiner": chosen | learned}
+    taken = int(refiner.n_blocks_) if steps is None else steps
+    learned = {"n_neighbors": int(refiner.n_neighbors_), "n_blocks": int(refiner.n_blocks_), "steps": taken}
+    scorer = refiner.report()["protocol"].get("scorer")  # "universal", where nothing was learned from labels
+    return {"refiner": chosen | ({"scorer": scorer} if scorer else {}) | learned}
 
 
 def _described(looks: Looks) -> dict | None:

@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from entourage import data
 from entourage.errors import CorruptImage, EntourageError, EntourageWarning, InputError
 from entourage.values import Embeddings
 
-__all__ = ["Looks", "PictureSource", "appearance_of", "load_pictures"]
+__all__ = ["Looks", "PictureSource", "appearance_of", "check_pictures", "load_pictures"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,19 @@ def appearance_of(items: Embeddings, place: int, sets: list | None, texts: Seque
     return Appearance(items.ids, items.labels, picture, texts, items.cameras, items.sequences)
 
 
+def check_pictures(source: PictureSource, items: Embeddings, context: Embeddings | None = None) -> None:
+    """Refuse pictures that are not there, or that are no one's: by order there must be as many as vectors."""
+    sets = source.load()
+    for place, each in enumerate((items, context)):
+        if each is None or each.named or _in_order(each, place, sets) is not None:
+            continue
+        whole = "; --split train,test takes all of a folder, test half of its classes" * Path(source.source).is_dir()
+        raise InputError(
+            f"{source.source} has {_counts(sets)} pictures in the split {source.split} for {len(each)} vectors without "
+            f"ids; wanted one per vector, in order{whole}"
+        )
+
+
 def load_pictures(source: PictureSource) -> list | None:
     """The sets, or None and a warning where they are gone."""
     try:
@@ -71,7 +85,11 @@ def load_pictures(source: PictureSource) -> list | None:
 
 def _picture_of(items: Embeddings, place: int, sets: list):
     """A function of a row that gives its picture, or raises CorruptImage; None where no item has one."""
-    found = _by_id(items, sets) if items.named else _by_order(items, place, sets)
+    found = _by_id(items, sets) if items.named else _in_order(items, place, sets)
+    if found is None:
+        text = f"there are {_counts(sets)} pictures for {len(items)} items without ids; wanted as many: ids are shown"
+        warnings.warn(text, EntourageWarning, stacklevel=4)
+        return None
     missing = [row for row, each in enumerate(found) if each is None]
     if missing:
         text = (
@@ -95,10 +113,14 @@ def _by_id(items: Embeddings, sets: list) -> list:
     return [rows.get(item) for item in items.ids.astype(str).tolist()]
 
 
-def _by_order(items: Embeddings, place: int, sets: list) -> list:
-    """Of all sets one after the other if that makes as many, else of the set at that place."""
+def _counts(sets: list) -> str:
+    return " and ".join(str(len(images)) for images in sets)
+
+
+def _in_order(items: Embeddings, place: int, sets: list) -> list | None:
+    """Of all sets one after the other if that makes as many, else of the set at that place; None if neither does."""
     every = [(images, row) for images in sets for row in range(len(images))]
     if len(every) != len(items):
         images = sets[place] if place < len(sets) else []
         every = [(images, row) for row in range(len(images))]
-    return every if len(every) == len(items) else [None] * len(items)
+    return every if len(every) == len(items) else None

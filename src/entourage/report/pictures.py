@@ -12,6 +12,8 @@ _LARGEST_SVG = 400_000  # bytes; thousands of shapes load slowly, and pixels say
 _DPI = 160
 _CSS_PIXELS = 96  # in an inch
 _PHONE = "(max-width: 46rem)"  # as in page.html
+_SHRUNK = 0.75  # of its width a figure has there at least, as in page.html
+_PHONE_ROOM = 340  # CSS pixels, of the usual phones
 _NARROW = (4.2, 3.8)  # inches
 
 
@@ -45,7 +47,13 @@ class Picture:
             image = f'<picture><source media="{_PHONE}" srcset="{self.narrow_uri}">{image}</picture>'
         # Reachable by keyboard: a wide figure is moved sideways on a small screen.
         frame = f'<div class="sideways" tabindex="0" role="region" aria-label="{escape(self.alt)}">{image}</div>'
-        return f'<figure class="{kind}">{frame}<figcaption>{escape(self.caption)}</figcaption></figure>'
+        return f'<figure class="{kind}">{frame}{self._hint()}<figcaption>{escape(self.caption)}</figcaption></figure>'
+
+    def _hint(self) -> str:
+        """What the page says below a figure on small screens, which cut it without a sign."""
+        if self.narrow_uri is not None or self.width * _SHRUNK <= _PHONE_ROOM:
+            return ""
+        return '<p class="hint">Scroll sideways where it is wider than the screen.</p>'
 
 
 def picture_uri(image) -> str:

@@ -3,8 +3,7 @@
 import numpy as np
 
 from entourage.figures.retrieval import choose_queries
-from entourage.plots.choosing import most_changed
-from entourage.plots.of_refinements import rankings
+from entourage.plots.of_refinements import changed_queries, rankings
 from entourage.report.blocks import Beside, Doubts, Facts, Heading, Paragraph, Table, flattened
 from entourage.report.classes import means_by_class
 from entourage.report.page import Page, Section
@@ -80,14 +79,16 @@ def _scores(run) -> list:
 
 
 def _settings(run) -> dict:
-    return flattened(run.run.get("settings", {})) | {"seed": run.run.get("seed"), "seconds": run.run.get("seconds")}
+    settings = flattened(run.run.get("settings", {}))
+    if "refiner.steps" in settings:  # where runs of older versions have None for all
+        settings["refiner.steps"] = run.n_steps
+    return settings | {"seed": run.run.get("seed"), "seconds": run.run.get("seconds")}
 
 
 def _footer(run) -> str:
-    return (
-        f"Made by `entourage report {run.folder.absolute().name}`. Intervals: paired bootstrap over queries, 95 %. "
-        "This file holds everything it shows; it fetches nothing."
-    )
+    intervals = "Intervals: paired bootstrap over queries, 95 %. " if run.document["intervals"] else ""
+    name = run.folder.absolute().name
+    return f"Made by entourage report {name}. {intervals}This file holds everything it shows; it fetches nothing."
 
 
 # ---- wins and losses ---------------------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ def _most_changed(run) -> list:
     before, after = rankings(run, SHOWN)
     said = [Paragraph("Nobody has said which items are right."), Heading("Queries whose nearest items changed most")]
     told = []
-    for row in most_changed(before, after, 2 * _EACH):
+    for row in changed_queries(run, 2 * _EACH):
         kept = np.isin(before.rows[row], after.rows[row]).sum()
         told.append(_ranking(run, row, f"{kept} of the {before.k} nearest stayed"))
     return [*said, *told]

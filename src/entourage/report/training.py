@@ -33,7 +33,8 @@ def training_page(run, figures, progress=None) -> Page:
             Section("Settings", [Facts("What decided the result.", _settings(run))]),
             Section("Versions", [Facts("What it was made with.", run.config.get("versions", {}))]),
         ],
-        footer=f"Made by `entourage report {run.folder.absolute().name}`. Intervals: bootstrap over queries, 95 %. "
+        footer=f"Made by entourage report {run.folder.absolute().name}. "
+        f"{'Intervals: bootstrap over queries, 95 %. ' if scores else ''}"
         "This file holds everything it shows; it fetches nothing.",
     )
 

@@ -24,9 +24,7 @@ def check_free(path, *, overwrite: bool) -> Path:
     """
     path = Path(path)
     if path.exists() and not overwrite:
-        raise FileError(
-            f"{path} exists already; choose another name or allow overwriting (--overwrite, overwrite=True)"
-        )
+        raise FileError(f"{path} exists already; choose another name or allow overwriting (--overwrite)")
     if path.is_dir() and any(path.iterdir()) and not _written_here(path):
         raise FileError(f"{path} is a folder that entourage did not write, and is never replaced; choose another name")
     if not path.absolute().parent.is_dir():

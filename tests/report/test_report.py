@@ -38,7 +38,7 @@ def test_a_report_says_all_in_its_order(reports, name, sections):
 def test_a_report_does_not_tell_where_its_run_lies(reports, name, labelled, bare, trained):
     run = {"labelled": labelled, "bare": bare, "trained": trained}[name]
     (footer,) = find(reports[name].read_text(encoding="utf-8"), "footer")
-    assert f"`entourage report {name}`" in footer.text and str(run.parent) not in footer.text
+    assert f"entourage report {name}." in footer.text and str(run.parent) not in footer.text
 
 
 @pytest.fixture

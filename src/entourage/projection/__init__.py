@@ -10,7 +10,8 @@ items in linear time, is not wanted: tens of thousands of dots are drawn as a de
 
 N items, of which A are landmarks with fixed places z_j; p_ij how near i and j are, q_ij how near they are drawn:
 
-    p_j|i ∝ exp(-b_i |e_i - e_j|²) over the k nearest landmarks, b_i such that the perplexity is k/3
+    p_j|i ∝ exp(-b_i |e_i - e_j|²) over the k nearest landmarks, b_i such that the perplexity is k/3;
+                                  k is at most 30 where i is no landmark
     p_ij  = (p_j|i + p_i|j) / 2A      or p_j|i / A where i is no landmark, and nobody's neighbour
     q_ij  = w_ij / Z,                 w_ij = 1 / (1 + |y_i - z_j|²), Z the sum over all pairs
 

@@ -6,8 +6,9 @@ from entourage.neighbors import search
 from entourage.threads import blocks, in_threads
 from entourage.values import Embeddings
 
-__all__ = ["nearness_of", "perplexity_of", "places_in"]
+__all__ = ["STRANGERS_NEIGHBORS", "nearness_of", "perplexity_of", "places_in"]
 
+STRANGERS_NEIGHBORS = 30  # landmarks are few among many: 30 of them reach as far as 90 items did
 _ROWS_AT_ONCE = 1024  # few enough for their distances to stay in the cache
 
 
@@ -25,7 +26,8 @@ def nearness_of(vectors: np.ndarray, fixed: np.ndarray, moving: np.ndarray, k: i
         parts.append((conditional + conditional.T)[among] / (2 * count))
         nearest[own >= 0] = found.rows[among, 0]
     if len(strangers):
-        found = search(Embeddings.from_vectors(vectors[strangers], ids=strangers), landmarks, min(k, count))
+        asked = Embeddings.from_vectors(vectors[strangers], ids=strangers)
+        found = search(asked, landmarks, min(k, count, STRANGERS_NEIGHBORS))
         parts.append(_conditional(found, count) / count)
         nearest[own < 0] = found.rows[:, 0]
     order = np.argsort(np.argsort(own < 0, kind="stable"))  # where the rows of the two parts belong

@@ -11,7 +11,6 @@ While it goes on it is RUN.partial, with the checkpoint of its last epoch; RUN a
 kept is chosen on training classes: test labels are used for the final scores alone.
 """
 
-import json
 import os
 import shutil
 import warnings
@@ -38,7 +37,7 @@ from entourage.settings import (
 )
 from entourage.settings.intra_batch import PRESETS
 from entourage.shots import any_match
-from entourage.store import check_free, new_folder
+from entourage.store import check_free, new_folder, write_json
 from entourage.values import Embeddings
 from entourage.versions import library_versions
 
@@ -245,7 +244,7 @@ def _begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
         partial.rename(replaced)
     partial.mkdir(exist_ok=True)
     if not resume:  # a run that goes on keeps what it began with; other settings are refused by the checkpoint
-        _write_json(partial / CONFIG, config)
+        write_json(partial / CONFIG, config)
     try:
         yield
     except BaseException as error:
@@ -320,15 +319,11 @@ def _write(run: TrainedRun, encoder, config: dict, keeps: tuple[str, ...]) -> No
 
     partial = partial_of(run.folder)
     with new_folder(run.folder) as filling:
-        _write_json(filling / CONFIG, config)
-        _write_json(filling / METRICS, run.document())
+        write_json(filling / CONFIG, config)
+        write_json(filling / METRICS, run.document())
         shutil.copyfile(partial / LOG, filling / LOG)
         for name in (BOARD, *keeps):
             if (partial / name).is_dir():
                 shutil.copytree(partial / name, filling / name)
         save_encoder(filling / ENCODER, encoder)
     shutil.rmtree(partial, ignore_errors=True)
-
-
-def _write_json(file: Path, content: dict) -> None:
-    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -56,18 +56,13 @@ def _even(pixels: np.ndarray) -> np.ndarray:
 
 
 def drift_frames(
-    positions: np.ndarray,
-    appearance: Appearance,
-    title: str,
-    *,
-    moving: np.ndarray | None = None,
-    thumbnails: int = 24,
-    note: str = "",
-    per_step: int = 10,
+    positions: np.ndarray, appearance: Appearance, title: str, *, per_step: int = 10, **options
 ) -> DriftFrames:
-    """Pictures (H, W, 3) uint8 of the items on their way, `per_step` for each of the T steps; see `draw_drift`."""
-    options = {"moving": moving, "thumbnails": thumbnails, "note": note, "travelling": True}
-    picture = DriftPicture(positions, appearance, title, **options)
+    """Pictures (H, W, 3) uint8 of the items on their way, `per_step` for each of the T steps.
+
+    positions, appearance, title, options: as draw_drift takes them.
+    """
+    picture = DriftPicture(positions, appearance, title, travelling=True, **options)
     hold = max(1, round(_HOLD * per_step))
     going = np.linspace(0, 1, picture.n_steps * per_step + 1)
     clock = write(picture.axes, picture.axes.get_xlim()[1], -0.58, "", size=13, ha="right")

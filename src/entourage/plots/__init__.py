@@ -13,25 +13,28 @@ from pathlib import Path
 from entourage.errors import FileError, InputError
 from entourage.plots.options import PlotOptions
 from entourage.refinements import Refinement, open_refinement
+from entourage.runs import SYSTEMS
 from entourage.store import check_free
 from entourage.trainings import Training, open_training
 
 __all__ = ["PLOTS", "Plot", "PlotOptions", "applicable", "draw", "open_run", "write_plot"]
 
-_EVERY_SYSTEM = ("baseline", "cross-image", "divide", "intra-batch", "student")
-
 
 @dataclass(frozen=True)
 class Plot:
-    """A kind of picture."""
+    """A kind of picture.
+
+    refinement, training: which function draws it of such a run, as module:name, taking (run, options, progress); None
+    where there is no such picture.
+    """
 
     name: str
     says: str
     """What it shows, in a few words."""
-    of: tuple[str, ...]
-    """"refinement", or the systems whose runs have it."""
-    functions: dict[str, str]
-    """Which function draws it, of a "refinement" or a "training": module:name, taking (run, options, progress)."""
+    refinement: str | None = None
+    training: str | None = None
+    systems: tuple[str, ...] = tuple(SYSTEMS)
+    """Of which systems' trainings."""
     wants: tuple[str, ...] = ()
     """What the run must have: labels, steps, slices, gradients, pictures."""
     moves: bool = False
@@ -39,79 +42,58 @@ class Plot:
 
     def draw(self, run, options: PlotOptions | None = None, progress=None):
         """A Figure or, with options.motion, a sequence of frames."""
-        module, name = self.functions[_kind(run)].split(":")
+        function = self.refinement if isinstance(run, Refinement) else self.training
+        module, name = function.split(":")
         return getattr(import_module(f"entourage.plots.{module}"), name)(run, options or PlotOptions(), progress)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that may have it: "refinement", and systems."""
+        return ("refinement",) * bool(self.refinement) + self.systems * bool(self.training)
 
 
 PLOTS: dict[str, Plot] = {
     plot.name: plot
     for plot in (
-        Plot(
-            "drift",
-            "where items lie before and where they go",
-            ("refinement",),
-            {"refinement": "of_refinements:drift"},
-            moves=True,
-        ),
+        Plot("drift", "where items lie before and where they go", "of_refinements:drift", moves=True),
         Plot(
             "query",
             "one query, its neighbours before and after, and what it looked at",
-            ("refinement",),
-            {"refinement": "of_refinements:query"},
+            "of_refinements:query",
             wants=("steps",),
         ),
+        Plot("steps", "scores after each step", "of_refinements:steps", wants=("labels",)),
+        Plot("grid", "recall@1 by neighbours and steps", "of_refinements:grid", wants=("labels",)),
+        Plot("training", "loss and held-out score by epoch", training="of_trainings:training"),
         Plot(
-            "steps",
-            "scores after each step",
-            ("refinement",),
-            {"refinement": "of_refinements:steps"},
-            wants=("labels",),
-        ),
-        Plot(
-            "grid",
-            "recall@1 by neighbours and steps",
-            ("refinement",),
-            {"refinement": "of_refinements:grid"},
-            wants=("labels",),
-        ),
-        Plot("training", "loss and held-out score by epoch", _EVERY_SYSTEM, {"training": "of_trainings:training"}),
-        Plot(
-            "sheet",
-            "queries and what they find, the best and the worst",
-            ("refinement", *_EVERY_SYSTEM),
-            {"refinement": "of_refinements:sheet", "training": "of_trainings:sheet"},
+            "sheet", "queries and what they find, the best and the worst", "of_refinements:sheet", "of_trainings:sheet"
         ),
         Plot(
             "gradients",
             "gradients at the encoder's output, with the blocks and without",
-            ("cross-image",),
-            {"training": "of_cross_image:gradients"},
+            training="of_cross_image:gradients",
+            systems=("cross-image",),
             wants=("gradients",),
         ),
         Plot(
             "attention",
             "where one picture looks in another",
-            ("cross-image",),
-            {"training": "of_cross_image:attention"},
+            training="of_cross_image:attention",
+            systems=("cross-image",),
         ),
-        Plot(
-            "parts",
-            "like places in other pictures",
-            ("cross-image",),
-            {"training": "of_cross_image:parts"},
-        ),
+        Plot("parts", "like places in other pictures", training="of_cross_image:parts", systems=("cross-image",)),
         Plot(
             "learners",
             "recall of the first m learners together",
-            ("divide", "baseline"),
-            {"training": "of_trainings:learners"},
+            training="of_trainings:learners",
+            systems=("divide", "baseline"),
             wants=("slices",),
         ),
         Plot(
             "specialities",
             "queries that one learner alone finds",
-            ("divide", "baseline"),
-            {"training": "of_trainings:specialities"},
+            training="of_trainings:specialities",
+            systems=("divide", "baseline"),
             wants=("slices", "pictures"),
         ),
     )
@@ -171,19 +153,10 @@ def write_plot(
         save(drawn, out)
 
 
-def _kind(run) -> str:
-    return "refinement" if isinstance(run, Refinement) else "training"
-
-
-def _kind_of(run) -> str:
-    """ "refinement", or the system of a training."""
-    return "refinement" if isinstance(run, Refinement) else run.system
-
-
 def _lacks(plot: Plot, run, options: PlotOptions) -> str | None:
     """What a run would have to be to have that picture; None if it is."""
-    if _kind_of(run) not in plot.of:
-        return f"a run of {' or '.join(plot.of)}"
+    if ("refinement" if isinstance(run, Refinement) else run.system) not in plot.runs:
+        return f"a run of {' or '.join(plot.runs)}"
     if "labels" in plot.wants and run.per_query() is None:
         return "a refinement with labels (--labels)"
     if "steps" in plot.wants and run.n_steps < 1:

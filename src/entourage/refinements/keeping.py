@@ -1,6 +1,5 @@
 """Refining, and keeping all that is needed to show what it did."""
 
-import json
 import time
 import warnings
 from dataclasses import asdict
@@ -30,7 +29,7 @@ from entourage.refinements.opening import (
     Refinement,
     open_refinement,
 )
-from entourage.store import check_free, new_folder
+from entourage.store import check_free, new_folder, write_json
 from entourage.values import Embeddings
 from entourage.versions import library_versions
 
@@ -78,7 +77,7 @@ def write_refinement(
             _save(folder / name, embeddings)
     refiner.save(folder / MODEL)
     if looks.texts is not None:
-        _write_json(folder / TEXTS, {"items": list(looks.texts), "context": _listed(looks.context_texts)})
+        write_json(folder / TEXTS, {"items": list(looks.texts), "context": _listed(looks.context_texts)})
     nearest = {"before": _nearest(items, context, progress), "after": _nearest(refined, context_refined, progress)}
     _save_nearest(folder / NEIGHBORS, nearest)
     with heard_warnings() as doubts:
@@ -88,11 +87,11 @@ def write_refinement(
         _save_queries(folder / QUERIES, {"before": before, "after": after})
     told = _context(refiner, items, context, steps) | (protocol or {})
     document = _document(before, after, told, [*refiner.report()["warnings"], *doubts])
-    _write_json(folder / METRICS, document | {"movement": _movement(items, refined, nearest)})
+    write_json(folder / METRICS, document | {"movement": _movement(items, refined, nearest)})
     run = {"entourage": __version__, "kind": KIND, "settings": _settings(refiner, steps) | (settings or {})}
     seconds = round(seconds_before + time.perf_counter() - started, 1)
     run |= {"seed": refiner.seed, "seconds": seconds, "versions": library_versions(), "looks": _described(looks)}
-    _write_json(folder / RUN, run)
+    write_json(folder / RUN, run)
 
 
 def _refined(refiner, items, context, steps, progress) -> tuple[Embeddings, Embeddings | None]:
@@ -193,7 +192,3 @@ def _save_nearest(path: Path, nearest: dict) -> None:
 def _save_queries(path: Path, scores: dict[str, Scores]) -> None:
     found = {f"recall@1_{when}": each.recall_at_1 for when, each in scores.items()}
     np.savez(path, **found, **{f"map@r_{when}": each.average_precision for when, each in scores.items()})
-
-
-def _write_json(file: Path, content: dict) -> None:
-    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,6 +1,6 @@
 """Values to and from disk. Nothing here can run code from a file, and no output is ever half-written."""
 
-from entourage.store.atomic import check_free, new_folder, whole_file
+from entourage.store.atomic import check_free, new_folder, whole_file, write_json
 from entourage.store.models import add_weights, read_model, usable_model, write_model
 from entourage.store.streaming import check_streamable, labels_beside, write_blocks
 from entourage.store.vectors import check_writable_like, read_vectors, write_like
@@ -17,6 +17,7 @@ __all__ = [
     "usable_model",
     "whole_file",
     "write_blocks",
+    "write_json",
     "write_like",
     "write_model",
 ]

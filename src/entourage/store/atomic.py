@@ -11,7 +11,7 @@ from pathlib import Path
 
 from entourage.errors import FileError
 
-__all__ = ["check_free", "new_folder", "whole_file"]
+__all__ = ["check_free", "new_folder", "whole_file", "write_json"]
 
 # Every folder written here holds one of these, a JSON object with the key "entourage".
 _MARKS = ("config.json", "run.json")
@@ -105,3 +105,8 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def write_json(file: Path, content: dict) -> None:
+    """A document people may read, into a folder that is being filled."""
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

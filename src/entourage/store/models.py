@@ -7,7 +7,7 @@ from pathlib import Path
 
 from entourage import __version__
 from entourage.errors import FileError, ModelError
-from entourage.store.atomic import check_free, new_folder
+from entourage.store.atomic import check_free, new_folder, write_json
 
 __all__ = ["add_weights", "read_model", "usable_model", "write_model"]
 
@@ -22,7 +22,7 @@ def write_model(folder, system: str, config: dict, weights: dict, *, overwrite: 
     folder = check_free(folder, overwrite=overwrite)
     header = {"entourage": __version__, "system": system, "layout": _LAYOUT}
     with new_folder(folder) as filling:
-        (filling / "config.json").write_text(json.dumps(header | config, indent=2) + "\n", encoding="utf-8")
+        write_json(filling / "config.json", header | config)
         save_file(weights, filling / "model.safetensors")
 
 

@@ -4,6 +4,7 @@
     python benchmarks/intra_batch.py --quick          # fewer classes, one seed: minutes on two cores
 
 losses      trained by cross-entropy alone, by the network's loss alone, by both; the network at test time   (Table 3)
+controls    the same losses with like classifiers, and without messages
 contexts    where the network finds its contexts at test time; students of encoder and network               (Table 7)
 ensembles   embeddings of 1, 2 and 5 networks one behind the other                                           (Table 8)
 grid        message-passing steps and heads                                                                  (Figure 4)
@@ -49,6 +50,11 @@ LOSSES = {
     "cross-entropy alone": {"network_weight": 0.0},
     "network's loss alone": {"auxiliary_weight": 0.0},
     "both": {},
+}
+CONTROLS = {
+    "cross-entropy alone, behind the network's kind of classifier": {"network_weight": 0.0, "auxiliary_head": "neck"},
+    "network's loss alone, every picture by itself": {"auxiliary_weight": 0.0, "messages": False},
+    "both, behind the network's kind of classifier": {"auxiliary_head": "neck"},
 }
 AT_TEST_TIME = "both, and the network at test time"
 FULL = {
@@ -97,6 +103,12 @@ def losses(bench: "Bench") -> None:
         bench.measure("losses", AT_TEST_TIME, seed, lambda s=seed: bench.refined(s, "reciprocal"))
 
 
+def controls(bench: "Bench") -> None:
+    for seed in range(bench.options.seeds):
+        for row, changes in CONTROLS.items():
+            bench.measure("controls", row, seed, lambda s=seed, c=changes: bench.encoded(s, **c))
+
+
 def contexts(bench: "Bench") -> None:
     for seed in range(bench.options.seeds):
         bench.measure("contexts", "encoder alone", seed, lambda s=seed: bench.encoded(s))
@@ -129,9 +141,17 @@ def sizes(bench: "Bench") -> None:
             bench.measure("sizes", str(dim), seed, lambda s=seed, d=dim: bench.encoded(s, dim=d))
 
 
-PARTS = {"losses": losses, "contexts": contexts, "ensembles": ensembles, "grid": grid, "sizes": sizes}
+PARTS = {
+    "losses": losses,
+    "controls": controls,
+    "contexts": contexts,
+    "ensembles": ensembles,
+    "grid": grid,
+    "sizes": sizes,
+}
 FIRST = {
     "losses": "trained by",
+    "controls": "trained by",
     "contexts": "test-time embeddings",
     "ensembles": "networks",
     "grid": "steps x heads",

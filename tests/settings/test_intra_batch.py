@@ -12,7 +12,6 @@ from entourage.settings.intra_batch import PRESETS, IntraBatchSettings
     [
         ({"steps": 0}, "steps is 0; wanted 1 or more"),
         ({"heads": 0}, "heads is 0; wanted 1 or more"),
-        ({"heads": 3}, "dim is 128 with 3 heads; wanted a multiple of heads"),
         ({"feed_forward": 0}, "feed_forward is 0; wanted 1 or more"),
         ({"dropout": 1.0}, "dropout is 1.0; wanted 0 or more and less than 1"),
         ({"label_smoothing": -0.1}, "label_smoothing is -0.1; wanted 0 or more and less than 1"),
@@ -20,6 +19,7 @@ from entourage.settings.intra_batch import PRESETS, IntraBatchSettings
         ({"network_weight": -1.0}, "network_weight is -1.0; wanted 0 or more"),
         ({"network_weight": 0.0, "auxiliary_weight": 0.0}, "are both 0; wanted one of them above 0"),
         ({"class_columns": "some"}, 'class_columns is \'some\'; wanted "all" or "batch"'),
+        ({"auxiliary_head": "none"}, 'auxiliary_head is \'none\'; wanted "linear" or "neck"'),
         ({"batch_classes": 1}, "batch_classes is 1; wanted 2 or more"),
     ],
 )

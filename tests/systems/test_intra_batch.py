@@ -101,6 +101,30 @@ def test_the_network_sees_unit_vectors_and_the_encoders_classifier_what_they_wer
     assert not torch.isclose(other(features, codes), wanted)
 
 
+def test_the_encoders_classifier_may_be_of_the_networks_kind():
+    made = objective(network_weight=0.0, auxiliary_head="neck")
+    features, codes = batch()
+    unit = features / features.norm(dim=1, keepdim=True)
+    wanted = class_loss(made.encoder_head, unit, codes, temperature=0.2, label_smoothing=0.1)
+    torch.testing.assert_close(made(3 * features, codes), wanted)
+    assert isinstance(made.encoder_head, ClassHead)
+
+
+def test_without_messages_the_network_sees_every_item_alone():
+    made = objective(dropout=0.0, auxiliary_weight=0.0, messages=False)
+    features, codes = batch()
+    unit = features / features.norm(dim=1, keepdim=True)
+    alone = torch.cat([made.network(row[None]) for row in unit])
+    wanted = class_loss(made.network_head, alone, codes, temperature=0.2, label_smoothing=0.1)
+    torch.testing.assert_close(made(features, codes), wanted)
+    assert not torch.isclose(objective(dropout=0.0, auxiliary_weight=0.0)(features, codes), wanted)
+
+
+def test_the_neck_has_no_shift_to_learn():
+    learned = {name for name, weight in ClassHead(16, 9).named_parameters() if weight.requires_grad}
+    assert learned == {"weight", "neck.weight"}
+
+
 def test_what_dropout_leaves_out_is_decided_by_seed_and_number_of_batches():
     made, same, other = objective(), objective(), objective(seed=1)
     torch.manual_seed(1)
@@ -146,8 +170,14 @@ def test_a_batch_goes_through_the_encoder_once():
 
 @pytest.mark.parametrize(
     "changed",
-    [{}, {"network_weight": 0.0}, {"auxiliary_weight": 0.0, "steps": 2}, {"class_columns": "batch"}],
-    ids=["both", "cross-entropy alone", "network alone", "columns of the batch"],
+    [
+        {},
+        {"network_weight": 0.0},
+        {"auxiliary_weight": 0.0, "steps": 2},
+        {"class_columns": "batch"},
+        {"messages": False, "auxiliary_head": "neck"},
+    ],
+    ids=["both", "cross-entropy alone", "network alone", "columns of the batch", "controls"],
 )
 def test_the_classes_it_learns_from_come_apart(changed):
     chosen = settings(epochs=12, learning_rate=5e-3, validation_share=0.0, **changed)
@@ -168,8 +198,9 @@ def test_the_network_of_the_best_epoch_is_left_in_the_run_folder(tmp_path):
     assert history.epoch == 3
 
 
-def test_without_the_network_none_is_left(tmp_path):
-    train_intra_batch(IMAGES, settings(network_weight=0.0, epochs=1), run_folder=tmp_path / "run")
+@pytest.mark.parametrize("changed", [{"network_weight": 0.0}, {"messages": False}])
+def test_without_a_network_that_hears_others_none_is_left(tmp_path, changed):
+    train_intra_batch(IMAGES, settings(**changed, epochs=1), run_folder=tmp_path / "run")
     assert not (tmp_path / "run" / "network").exists()
 
 

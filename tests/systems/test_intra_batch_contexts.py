@@ -130,11 +130,12 @@ def test_groups_of_clusters_are_chunks_of_one_cluster_each(n, p):
     contexts = cluster_contexts(items, codes, n, p)
     chunk = min(p, 60)
     chunks = contexts.groups.reshape(-1, chunk)
-    anchors = {(contexts.group_of[row], row) for row in range(60)}
-    assert len(anchors) == 60 and contexts.groups.shape[1] % chunk == 0
-    full = [rows for rows in chunks.tolist() if len(set(codes[rows].tolist())) == 1]
-    assert len(full) >= sum(count // chunk for count in np.bincount(codes))
-    assert all(len(set(rows)) == chunk for rows in chunks.tolist())
+    assert all(row in contexts.groups[contexts.group_of[row]] for row in range(60))
+    assert contexts.groups.shape[1] % chunk == 0
+    counts = np.bincount(codes)
+    for rows in chunks:  # filled with others of its cluster, then with items of other clusters
+        assert len(set(rows.tolist())) == chunk
+        assert (codes[rows] == codes[rows[0]]).sum() >= min(chunk, counts[codes[rows[0]]])
 
 
 def test_a_cluster_too_small_for_a_chunk_is_filled_with_the_nearest():

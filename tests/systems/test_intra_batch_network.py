@@ -89,6 +89,12 @@ def test_dropout_is_for_training_alone():
     assert torch.equal(network.eval()(h), network(h))
 
 
+def test_attention_weights_are_dropped_too():
+    messages, h = Messages(DIM, heads=2, dropout=0.5), group()
+    assert not torch.equal(messages(h, h), messages(h, h))
+    assert torch.equal(messages.eval()(h, h), messages(h, h))
+
+
 def test_heads_that_do_not_divide_the_dimensions_are_refused():
     with pytest.raises(InputError, match="12 dimensions for 5 heads; wanted a multiple"):
         MessagePassing(DIM, heads=5)

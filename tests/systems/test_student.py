@@ -7,12 +7,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from entourage.encoders import save_encoder
+from entourage.encoder_training import EncoderTraining
+from entourage.encoders import load_encoder, save_encoder
 from entourage.errors import FileError, InputError, ModelError
 from entourage.settings.intra_batch import DISTILLATIONS, IntraBatchSettings, StudentSettings
+from entourage.systems.intra_batch import student as student_module
 from entourage.systems.intra_batch import train_intra_batch
+from entourage.systems.intra_batch.saving import load_network
 from entourage.systems.intra_batch.student import train_student
-from entourage.values import Images
 
 from .test_baseline import IMAGES, SETTINGS, equal, interrupt_in, map_at_r, state, stripes
 
@@ -43,11 +45,46 @@ def test_it_learns_from_every_kind_of_lesson(teacher, distillation):
     assert map_at_r(encoder) > map_at_r(untrained)
 
 
-def test_labels_are_for_drawing_batches_only(teacher):
-    """Other names for the classes, in the same order, change nothing."""
-    renamed = Images(IMAGES.pixels, IMAGES.labels + 100, IMAGES.ids)
-    encoders = [train_student(images, settings(teacher, epochs=1))[0] for images in (IMAGES, renamed)]
-    assert equal(*map(state, encoders))
+@pytest.mark.parametrize(
+    ("distillation", "loss", "lesson"),
+    [
+        ("class-probabilities", "class_probability_loss", lambda trained, h: trained.head(h) / trained.temperature),
+        ("features", "feature_loss", lambda _, h: h),
+        ("relations", "relation_loss", lambda _, h: h),
+    ],
+)
+def test_the_lesson_is_what_the_network_makes_of_the_teachers_embeddings(
+    teacher, monkeypatch, distillation, loss, lesson
+):
+    embedded, taught, plain = [], [], getattr(student_module, loss)
+
+    def observed_encoder(folder):
+        encoder = load_encoder(folder)
+        encoder.register_forward_hook(lambda module, pictures, vectors: embedded.append(vectors))
+        return encoder
+
+    def observed_loss(student, of_teacher, *options):
+        taught.append(of_teacher)
+        return plain(student, of_teacher, *options)
+
+    monkeypatch.setattr(student_module, "load_encoder", observed_encoder)
+    monkeypatch.setattr(student_module, loss, observed_loss)
+    train_student(IMAGES, settings(teacher, distillation=distillation, epochs=1))
+    trained = load_network(teacher)
+    trained.head.eval()
+    network = trained.network.eval()
+    assert embedded
+    for vectors, said in zip(embedded, taught, strict=True):
+        torch.testing.assert_close(said, lesson(trained, network(vectors)))
+
+
+def test_labels_are_for_drawing_batches_only(teacher, monkeypatch):
+    def no_codes(*_):
+        raise AssertionError("the loss of a student asked for labels")
+
+    monkeypatch.setattr(EncoderTraining, "codes_of", no_codes)
+    _, history = train_student(IMAGES, settings(teacher, epochs=1))
+    assert history.epoch == 1
 
 
 def test_the_teacher_stays_as_it_is_and_an_interrupted_student_goes_on(teacher, tmp_path):

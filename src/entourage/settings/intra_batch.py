@@ -8,7 +8,7 @@ from entourage.settings.encoder import EncoderSettings
 __all__ = ["DISTILLATIONS", "IntraBatchSettings", "PRESETS", "StudentSettings"]  # noqa: RUF022 (in the order of `sorted`)
 
 DISTILLATIONS = ("class-probabilities", "features", "relations")
-_COLUMNS = ("all", "batch")
+_CHOICES = {"auxiliary_head": ("linear", "neck"), "class_columns": ("all", "batch")}
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,10 @@ class IntraBatchSettings(EncoderSettings):
     """Of the cross-entropy after the network; 0 trains by the encoder's own alone."""
     auxiliary_weight: float = 1.0
     """Of the cross-entropy on the encoder's embedding; 0 trains by the network's alone."""
+    auxiliary_head: str = "linear"
+    """The encoder's classifier: "linear", of the projection as it is, or "neck", the network's kind on unit vectors."""
+    messages: bool = True
+    """Whether the pictures of a batch hear each other; without, the network sees each alone, as a control."""
     class_columns: str = "all"
     """Which classes the classifiers compute: "all", or those of the "batch", for very many classes."""
 
@@ -51,12 +55,9 @@ class IntraBatchSettings(EncoderSettings):
             raise InputError(f"temperature is {self.temperature}; wanted more than 0")
         if self.network_weight == self.auxiliary_weight == 0:
             raise InputError("network_weight and auxiliary_weight are both 0; wanted one of them above 0 to learn from")
-        if self.class_columns not in _COLUMNS:
-            raise InputError(f'class_columns is {self.class_columns!r}; wanted "all" or "batch"')
-        if self.dim % self.heads:
-            raise InputError(
-                f"dim is {self.dim} with {self.heads} heads; wanted a multiple of heads: change one of them"
-            )
+        for name, (one, other) in _CHOICES.items():
+            if getattr(self, name) not in (one, other):
+                raise InputError(f'{name} is {getattr(self, name)!r}; wanted "{one}" or "{other}"')
 
 
 @dataclass(frozen=True)

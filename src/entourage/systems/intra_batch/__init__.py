@@ -43,7 +43,8 @@ def fit_intra_batch(images, settings: IntraBatchSettings, **run) -> tuple[nn.Mod
             optimizer=training.optimizer({"params": learned}),
         )
         trained = _trained(training, objective)
-        if training.folder and settings.network_weight and distributed.is_main():
+        listens = settings.network_weight and settings.messages  # else it has not learned to, and is not kept
+        if training.folder and listens and distributed.is_main():
             save_network(training.folder / NETWORK, trained, overwrite=True)
     return training.encoder, trained, history
 

@@ -2,7 +2,9 @@
 
     L = a CE(head_e(x) / T) + b CE(head_n(network(x / |x|)) / T),   both with label smoothing; a = b = 1 in the paper
 
-x is the encoder's projection, not yet scaled to length 1: as in the authors' code, its classifier sees it as it is.
+x is the encoder's projection, not yet scaled to length 1: as in the authors' code, its classifier is linear and sees it
+as it is. Two settings are controls, to tell what of a gain is the messages': head_e may be of the network's kind, on
+x / |x|, and the network may see every item alone.
 
 b items of a batch, d dimensions, C classes.
 """
@@ -77,7 +79,8 @@ class IntraBatchObjective(nn.Module):
         self.settings = settings
         s = settings
         self.network = MessagePassing(dim, s.steps, s.heads, s.feed_forward, s.dropout)
-        self.network_head, self.encoder_head = ClassHead(dim, n_classes), LinearHead(dim, n_classes)
+        self.network_head = ClassHead(dim, n_classes)
+        self.encoder_head = (ClassHead if s.auxiliary_head == "neck" else LinearHead)(dim, n_classes)
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
     def forward(self, projected: Tensor, codes: Tensor) -> Tensor:
@@ -86,11 +89,14 @@ class IntraBatchObjective(nn.Module):
         loss = 0 * projected.sum()
         if len(projected) < 2:  # what corrupt files may leave of a batch; a batch norm needs two
             return loss
+        embeddings = F.normalize(projected, dim=1)
         if s.auxiliary_weight:
-            loss = loss + s.auxiliary_weight * class_loss(self.encoder_head, projected, codes, **options)
+            seen = embeddings if s.auxiliary_head == "neck" else projected
+            loss = loss + s.auxiliary_weight * class_loss(self.encoder_head, seen, codes, **options)
         if s.network_weight:
+            groups = embeddings if s.messages else embeddings[:, None]  # without messages: groups of one
             with _drawn_from(s.seed, int(self.draws), projected.device):
-                refined = self.network(F.normalize(projected, dim=1))
+                refined = self.network(groups).view_as(embeddings)
             loss = loss + s.network_weight * class_loss(self.network_head, refined, codes, **options)
         if self.training:
             self.draws += 1

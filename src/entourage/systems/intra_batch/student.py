@@ -42,12 +42,13 @@ def train_student(images, settings: StudentSettings, **run) -> tuple[nn.Module, 
         head = seeded(settings.seed, lambda: ClassHead(training.encoder.dim, len(trained.classes))).to(training.device)
         learned = [parameter for parameter in head.parameters() if parameter.requires_grad]
 
+        def embedded(by: nn.Module, batch: PictureBatch) -> Tensor:
+            return distributed.gathered(training.forward(by, batch).float())
+
         def loss(batch: PictureBatch) -> Tensor:
-            embeddings, _ = training.embedded(batch)
             with torch.no_grad():
-                seen = distributed.gathered(training.forward(teacher, batch).float())
-                features = trained.network(seen)
-            return _loss(settings, trained, head, embeddings, features)
+                features = trained.network(embedded(teacher, batch))
+            return _loss(settings, trained, head, embedded(training.encoder, batch), features)
 
         history = training.fit(
             {"head": head}, loss, optimizer=training.optimizer({"params": learned}), depends_on=taught_by

@@ -88,9 +88,26 @@ def test_bad_input_gets_one_sentence_exit_code_2_and_leaves_nothing(inside, comm
 
 @pytest.mark.parametrize("option", ["--seed -1", "--seed 99999999999", "--out-dim 0", "--neighbors many", "--depth 3"])
 def test_an_option_of_no_meaning_is_refused_by_name(inside, option):
-    result = run(f"fit v.npz --out out {option}")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert option.split()[0] in result.stderr and "Traceback" not in result.stderr
+    check_refused(inside, f"fit v.npz --out out {option}", option.split()[0])
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    {
+        "fit v.npz": "error: missing option '--out' (see `entourage fit --help`)",
+        "fit": "error: missing argument 'VECTORS' (see `entourage fit --help`)",
+        "--xyz": "error: no such option: --xyz (see `entourage --help`)",
+        "refne v.npy": "error: no such command 'refne'. Did you mean 'refine'? (see `entourage --help`)",
+    }.items(),
+)
+def test_a_command_typed_wrongly_gets_one_sentence_and_where_to_read_on(inside, command, said):
+    result = run(command)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"{said}\n")
+
+
+def test_no_command_at_all_gets_the_help():
+    result = run("")
+    assert (result.exit_code, result.stdout) == (2, "") and "Commands:" in result.stderr
 
 
 def test_a_damaged_model_never_runs_code(inside, tmp_path):

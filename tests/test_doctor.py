@@ -354,6 +354,16 @@ def test_where_labels_come_from(inside, command, classes):
     assert json.loads(run(f"doctor {command} --json").stdout)["protocol"]["classes"] == classes
 
 
+def test_the_suggested_k_can_be_typed(inside, tmp_path):
+    found = next(f for f in json.loads(run("doctor v.npy --json").stdout)["findings"] if f["name"] == "suggested_k")
+    typed = found["note"].split("`")[1].removeprefix("entourage ").replace("VECTORS", "v.npy")
+    outcome = run(f"{typed} --out {tmp_path}/out.npy --json")
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    assert json.loads(outcome.stdout)["protocol"]["neighbors"].startswith(f"{found['value']}, ")
+    refined = ContextRefiner(found["value"]).fit_transform(np.load("v.npy"))
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), refined)
+
+
 def test_one_item_on_the_command_line(inside):
     outcome = run("doctor one.npy")
     assert outcome.exit_code == 0 and "will not help: 1 distinct vector" in outcome.stdout

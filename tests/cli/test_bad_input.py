@@ -68,6 +68,8 @@ BAD = {
         "--out and --context-out",
     ),
     "too many steps": (f"refine v.npy {REFINE} --steps 3", "steps is 3; wanted 0 ≤ steps ≤ 2"),
+    "neighbours of a model": (f"refine v.npy {REFINE} --neighbors 9", "--neighbors is 9 but model was fitted with its"),
+    "no neighbours to refine": ("refine v.npy --out out.npy --neighbors 0", "n_neighbors is 0; wanted a whole number"),
     "too many universal steps": ("refine v.npy --out out.npy --steps 6", "steps is 6; wanted 0 ≤ steps ≤ 5"),
     "unknown recipe": ("fit v.npz --out out --recipe fast", "recipe is 'fast'; wanted"),
     "no resuming": ("fit v.npz --out out --resume", "--resume goes on with the paper's recipe, but --recipe is relat"),

@@ -39,6 +39,10 @@ def refine(
         int | None,
         typer.Option(help="Items in a group (reciprocal) or chunk (nearest) of a run. Default: 7."),
     ] = None,
+    neighbors: Annotated[
+        int | None,
+        typer.Option(help="Without --model: how many neighbours an item looks at; `doctor` suggests it. Default: 12."),
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
     run: Annotated[
         Path | None, typer.Option(help="Folder to keep it all in, for `entourage plot` and `entourage report`.")
@@ -71,6 +75,8 @@ def refine(
     kept = KeptRun(run, labels, context_labels, pictures, split, root, data_options, texts, context_texts)
     kept.check(vectors, context, overwrite=overwrite)
     _check_outputs(vectors, context, out, context_out, run, overwrite)
+    if model is not None and neighbors is not None:
+        raise InputError(f"--neighbors is {neighbors} but {model} was fitted with its own; leave it out or fit again")
     items = read_vectors(vectors, labels=False)
     if model is not None and (model / "network").is_dir():
         refused = {"--context": context, "--context-out": context_out, "--steps": steps, "--run": run}
@@ -88,7 +94,7 @@ def refine(
 
     with terminal_progress() as progress:
         if model is None:
-            refiner = ContextRefiner().fit(items if gallery is None else gallery, progress=progress)
+            refiner = ContextRefiner(neighbors).fit(items if gallery is None else gallery, progress=progress)
         else:
             refiner = ContextRefiner.load(model)
         if known is None:

@@ -8,6 +8,7 @@ import typer
 from entourage.cli.kept_run import KeptRun
 from entourage.cli.options import DataOptions, Json, Overwrite, Root, Vectors, is_same
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
+from entourage.doubts import heard_warnings
 from entourage.errors import InputError
 
 __all__ = ["refine"]
@@ -166,11 +167,14 @@ def _refine_by_run(vectors: Path, items, run: Path, groups: dict, out: Path, ref
                 "put queries and gallery into one file"
             )
     from entourage.progress import terminal_progress
+    from entourage.runs import check_own_vectors
     from entourage.store import write_like
     from entourage.systems.intra_batch.saving import load_network
     from entourage.systems.intra_batch.test_time import refine_by_messages
 
     trained = load_network(run)
+    with heard_warnings(lambda text: print_warnings([text])) as warnings:
+        check_own_vectors(vectors, run)
     with terminal_progress() as progress:
         refined = refine_by_messages(trained, items, progress=progress, **groups)
         write_like(vectors, out, refined.vectors)
@@ -181,7 +185,7 @@ def _refine_by_run(vectors: Path, items, run: Path, groups: dict, out: Path, ref
         "steps": len(trained.network.steps),
     }
     metrics = {"mean_cosine_to_input": float((refined.vectors * items.vectors).sum(axis=1).mean())}
-    document = {"protocol": protocol, "metrics": metrics, "warnings": [], "out": str(out)}
+    document = {"protocol": protocol, "metrics": metrics, "warnings": warnings, "out": str(out)}
     print_report(document, as_json, facts({**protocol, **metrics}), f"Written to {out}")
 
 

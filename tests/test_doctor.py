@@ -103,6 +103,10 @@ def test_the_suggested_k_follows_the_classes(size, noise, bounds):
     assert bounds[0] <= found["suggested_k"] <= bounds[1]
 
 
+def test_the_suggested_k_is_no_more_than_refinement_looks_at():
+    assert values(examine(Embeddings.from_vectors(np.eye(11))))["suggested_k"] == 2
+
+
 def test_hubness(seen, distinct):
     _, ranking = distinct
     listed = np.array([(ranking[:, :10] == item).any(axis=1).sum() for item in range(len(ranking))])

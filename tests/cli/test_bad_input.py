@@ -41,6 +41,8 @@ BAD = {
     # files
     "missing file": (f"refine nothing.npy {REFINE}", "nothing.npy does not exist; check the path"),
     "missing labels": ("evaluate v.npy --labels nothing.csv", "nothing.csv does not exist; check the path"),
+    "no vectors to refine": ("refine l.csv --out out.npy", "l.csv ends in .csv; vectors are read from"),
+    "gallery of another size": ("refine v.npy --context wide.npy --out out.npy", "8 dimensions and the gallery 16"),
     "unknown suffix": ("evaluate l.csv", "l.csv ends in .csv; vectors are read from .npy, .npz, .parquet files"),
     "truncated .npy": (f"refine cut-v.npy {REFINE}", "cut-v.npy cannot be read as .npy"),
     "truncated .npz": ("evaluate cut-v.npz", "cut-v.npz cannot be read as .npz"),
@@ -98,6 +100,7 @@ def test_an_option_of_no_meaning_is_refused_by_name(inside, option):
     {
         "fit v.npz": "error: missing option '--out' (see `entourage fit --help`)",
         "fit": "error: missing argument 'VECTORS' (see `entourage fit --help`)",
+        "fit v.npz --out": "error: option '--out' requires an argument (see `entourage fit --help`)",
         "--xyz": "error: no such option: --xyz (see `entourage --help`)",
         "refne v.npy": "error: no such command 'refne'. Did you mean 'refine'? (see `entourage --help`)",
     }.items(),

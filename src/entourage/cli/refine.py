@@ -71,6 +71,7 @@ def refine(
 
     They are written in the same format, ids and order kept.
     """
+    from entourage.neighbors import check_same_encoder
     from entourage.store import read_vectors
 
     kept = KeptRun(run, labels, context_labels, pictures, split, root, data_options, texts, context_texts)
@@ -87,6 +88,8 @@ def refine(
         if value is not None:
             raise InputError(f"{option} is {value} without a run of the system intra-batch; leave it out")
     gallery = None if is_same(context, vectors) else read_vectors(context, labels=False)
+    if gallery is not None and model is None:  # a model says itself what it wants
+        check_same_encoder(items, gallery)
     known = kept.read(vectors, context if gallery is not None else None)
 
     from entourage.progress import terminal_progress

@@ -19,16 +19,18 @@ class Commands(TyperGroup):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx):
-        with one_sentence_usage():
+        with one_sentence_usage(ctx):
             return super().invoke(ctx)
 
 
 @contextmanager
-def one_sentence_usage() -> Iterator[None]:
+def one_sentence_usage(group=None) -> Iterator[None]:
+    """group: the context in which a command was looked for; not every error tells which one it is about."""
     try:
         yield
     except UsageError as error:
         said = " ".join(error.format_message().split()).rstrip(".")
-        command = error.ctx.command_path if error.ctx else "entourage"
+        named = f"{group.command_path} {group.invoked_subcommand or ''}".strip() if group else "entourage"
+        command = error.ctx.command_path if error.ctx else named
         typer.echo(f"error: {said[:1].lower()}{said[1:]} (see `{command} --help`)", err=True)
         raise typer.Exit(2) from None

@@ -55,7 +55,7 @@ def encoder_of_vectors(path) -> str | None:
 
 def check_writable_like(source, target, *, overwrite: bool) -> None:
     """Refuse early what `write_like` would have to refuse late: another format, or an output in the way."""
-    source, target = Path(source), Path(target)
+    source, target = existing(source, FORMATS, "vectors"), Path(target)
     if target.suffix.lower() != source.suffix.lower():
         raise FileError(
             f"the output {target.name} is not a {source.suffix} file, but vectors are written in the input's format: "
@@ -64,7 +64,7 @@ def check_writable_like(source, target, *, overwrite: bool) -> None:
     if target.is_dir():
         raise FileError(f"{target} is a folder; wanted the name of a file: choose another name")
     check_free(target, overwrite=overwrite)
-    if source.suffix.lower() == ".npz" and source.is_file():
+    if source.suffix.lower() == ".npz":
         with readable(source), source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             for name in arrays.files:
                 arrays[name]  # raises where an array holds Python objects, which could not be written again

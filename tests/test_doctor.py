@@ -103,6 +103,10 @@ def test_the_suggested_k_follows_the_classes(size, noise, bounds):
     assert bounds[0] <= found["suggested_k"] <= bounds[1]
 
 
+def test_the_suggested_k_is_no_more_than_refinement_looks_at():
+    assert values(examine(Embeddings.from_vectors(np.eye(11))))["suggested_k"] == 2
+
+
 def test_hubness(seen, distinct):
     _, ranking = distinct
     listed = np.array([(ranking[:, :10] == item).any(axis=1).sum() for item in range(len(ranking))])
@@ -352,6 +356,16 @@ def test_the_table_says_the_same(inside):
 )
 def test_where_labels_come_from(inside, command, classes):
     assert json.loads(run(f"doctor {command} --json").stdout)["protocol"]["classes"] == classes
+
+
+def test_the_suggested_k_can_be_typed(inside, tmp_path):
+    found = next(f for f in json.loads(run("doctor v.npy --json").stdout)["findings"] if f["name"] == "suggested_k")
+    typed = found["note"].split("`")[1].removeprefix("entourage ").replace("VECTORS", "v.npy")
+    outcome = run(f"{typed} --out {tmp_path}/out.npy --json")
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    assert json.loads(outcome.stdout)["protocol"]["neighbors"].startswith(f"{found['value']}, ")
+    refined = ContextRefiner(found["value"]).fit_transform(np.load("v.npy"))
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), refined)
 
 
 def test_one_item_on_the_command_line(inside):

@@ -38,7 +38,7 @@ LAYERS = [
     },
     {"store", "gathering", "devices", "versions"},
     {"compiling"},
-    {"values", "progress", "distributed", "doubts", "settings", "threads"},
+    {"values", "progress", "distributed", "doubts", "once", "settings", "threads"},
     {"errors"},
 ]
 HEIGHT = {part: -depth for depth, layer in enumerate(LAYERS) for part in layer}

@@ -189,6 +189,7 @@ def _belief(graph: Graph, chances: np.ndarray | None) -> list[Finding]:
     believed, of_last = chances.sum(axis=1).mean(), chances[:, -1].mean()
     beyond = of_last >= 0.5  # the list ends among neighbours it believes in: there are more
     k = int(np.clip(round(float(believed) * (1 + beyond)), LEAST_K, MOST_K))
+    k = min(k, max(len(graph.items) // 4, 1))  # refinement looks at no more
     why = f"it believes in {believed:.1f} of {graph.found.k}{', the last among them' * bool(beyond)}"
     return [
         Finding(
@@ -196,7 +197,7 @@ def _belief(graph: Graph, chances: np.ndarray | None) -> list[Finding]:
             float(chances[:, :PURITY_OF].mean()),
             f"of the {min(PURITY_OF, graph.found.k)} nearest, the share the universal scorer takes for the same class",
         ),
-        Finding("suggested_k", min(k, len(graph.items) - 1), f"neighbours to look at: {why}"),
+        Finding("suggested_k", k, f"neighbours to look at, `entourage refine VECTORS --neighbors {k}`: {why}"),
     ]
 
 

@@ -37,11 +37,21 @@ from entourage.settings import (
 )
 from entourage.settings.intra_batch import PRESETS
 from entourage.shots import any_match
-from entourage.store import check_free, new_folder, write_json
+from entourage.store import check_free, encoder_of_vectors, new_folder, write_json
 from entourage.values import Embeddings
 from entourage.versions import library_versions
 
-__all__ = ["SYSTEMS", "System", "TrainedRun", "encoder_of", "left_out", "partial_of", "system_named", "train_run"]
+__all__ = [
+    "SYSTEMS",
+    "System",
+    "TrainedRun",
+    "check_own_vectors",
+    "encoder_of",
+    "left_out",
+    "partial_of",
+    "system_named",
+    "train_run",
+]
 
 ENCODER, METRICS, CONFIG, LOG, BOARD = "encoder", "metrics.json", "config.json", "log.jsonl", "tensorboard"
 _UNTRAINED = ("auto", "small", "small-rgb", "linear", "mlp")  # encoders by name that have no weights of their own
@@ -186,6 +196,16 @@ def encoder_of(model):
     if str(model) in _UNTRAINED:
         raise InputError(f"the model is {model!r}, which has learned nothing yet; wanted a run: train one with it")
     return build_encoder(str(model)).eval()
+
+
+def check_own_vectors(path, run) -> None:
+    """Warn of a file whose vectors say that another encoder made them than the run's; most files say nothing."""
+    from entourage.encoders.saving import encoder_fingerprint
+
+    said = encoder_of_vectors(path)
+    if said is not None and said != encoder_fingerprint([encoder_of(run)]):
+        text = f"{path} holds vectors of another encoder, which mean nothing to the network of {run}; embed with {run}"
+        warnings.warn(text, EntourageWarning, stacklevel=2)
 
 
 def _with_encoder(settings, items):

@@ -20,7 +20,7 @@ import numpy as np
 
 from entourage import __version__
 from entourage.errors import EntourageWarning, FileError, InputError
-from entourage.store import add_weights, check_streamable, whole_file, write_blocks
+from entourage.store import check_streamable, whole_file, write_blocks
 
 __all__ = ["EmbeddedFile", "embed_to_file", "parts_of"]
 
@@ -62,29 +62,27 @@ def embed_to_file(
     A picture that cannot be decoded is left out of the file; with `strict` it raises CorruptImage. Whatever ends a run
     early, its finished shards stay in `parts_of(out)` for `resume`.
     """
+    from entourage.encoders.saving import encoder_fingerprint
+
     out, parts = check_streamable(out, overwrite=overwrite), parts_of(out)
-    plan = {"entourage": __version__, "fingerprint": _fingerprint(encoders, images, shard_size)}
+    made_by = encoder_fingerprint(encoders)
+    plan = {"entourage": __version__, "fingerprint": _fingerprint(made_by, images, shard_size)}
     _begin(parts, plan, resume=resume, overwrite=overwrite)
     options = {"shard_size": shard_size, "workers": workers, "device": device, "strict": strict}
     try:
         if strict:
             _forget_incomplete(parts)
         _write_missing(parts, encoders, images, options, progress)
-        return _join(parts, out, images)
+        return _join(parts, out, images, made_by)
     except BaseException:
         if not _finished(parts):  # nothing to go on with
             shutil.rmtree(parts, ignore_errors=True)
         raise
 
 
-def _fingerprint(encoders: Sequence, images, shard_size: int) -> str:
+def _fingerprint(made_by: str, images, shard_size: int) -> str:
     """Names the encoders by their weights, the pictures by folder, ids and boxes or, in memory, pixels."""
-    digest = hashlib.sha256(str(shard_size).encode())
-    for encoder in encoders:
-        preprocessing = getattr(encoder, "preprocessing", None)
-        digest.update(json.dumps(preprocessing and preprocessing.to_dict()).encode())
-        if hasattr(encoder, "state_dict"):
-            add_weights(digest, encoder)
+    digest = hashlib.sha256(f"{shard_size} {made_by}".encode())
     digest.update(str(getattr(images, "root", "")).encode())
     for part in (images.ids, *(getattr(images, name, None) for name in ("boxes", "pixels", "vectors"))):
         if part is not None:
@@ -158,7 +156,7 @@ def _ensemble(of_each: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndar
     return rows, joined / np.sqrt(len(of_each)).astype(joined.dtype)
 
 
-def _join(parts: Path, out: Path, images) -> EmbeddedFile:
+def _join(parts: Path, out: Path, images, encoder: str) -> EmbeddedFile:
     rows, corrupt, dim = [], [], 0
     for shard in _shards(parts):
         rows.append(shard["rows"])
@@ -173,7 +171,7 @@ def _join(parts: Path, out: Path, images) -> EmbeddedFile:
     columns = {name: values[rows] for name, values in columns.items() if values is not None}
     if out.suffix.lower() == ".npy" and len(columns) > 1:
         _warn_of_lost_shots(out)
-    write_blocks(out, blocks, dim, images.ids[rows], **columns)
+    write_blocks(out, blocks, dim, images.ids[rows], encoder=encoder, **columns)
     shutil.rmtree(parts, ignore_errors=True)
     return EmbeddedFile(out, len(rows), dim, corrupt)
 

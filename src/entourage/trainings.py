@@ -4,7 +4,6 @@ The pictures are loaded again from where config.json says they were.
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from entourage import data
 from entourage.errors import FileError
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
+from entourage.once import Once
 from entourage.runs import CONFIG, ENCODER, LOG, METRICS, embed_tests, encoder_of, left_out, partial_of
 from entourage.store.vectors import FORMATS
 from entourage.values import Embeddings, Neighbors
@@ -31,7 +31,7 @@ class Training:
     config: dict
     document: dict
     log: list[dict]
-    _made: dict = field(default_factory=dict, repr=False)
+    _once: Once = field(default_factory=Once, repr=False)
 
     @property
     def system(self) -> str:
@@ -114,11 +114,6 @@ class Training:
             return [*found, *[None] * (2 - len(found))]
 
         return self._once("embedded", embed)
-
-    def _once(self, name: str, make: Callable):
-        if name not in self._made:
-            self._made[name] = make()
-        return self._made[name]
 
 
 def open_training(folder) -> Training:

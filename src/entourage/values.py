@@ -134,6 +134,15 @@ class Neighbors:
     def k(self) -> int:
         return self.rows.shape[1]
 
+    def kept_in(self, other: "Neighbors") -> np.ndarray:
+        """How many of each query's neighbours are among its neighbours in `other`, (N,).
+
+        >>> before, after = Neighbors([[1, 2]], [[0.9, 0.8]]), Neighbors([[3, 1]], [[0.9, 0.8]])
+        >>> before.kept_in(after).tolist()
+        [1]
+        """
+        return (self.rows[:, :, None] == other.rows[:, None, :]).any(axis=2).sum(axis=1)
+
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:

@@ -41,6 +41,8 @@ BAD = {
     # files
     "missing file": (f"refine nothing.npy {REFINE}", "nothing.npy does not exist; check the path"),
     "missing labels": ("evaluate v.npy --labels nothing.csv", "nothing.csv does not exist; check the path"),
+    "no vectors to refine": ("refine l.csv --out out.npy", "l.csv ends in .csv; vectors are read from"),
+    "gallery of another size": ("refine v.npy --context wide.npy --out out.npy", "8 dimensions and the gallery 16"),
     "unknown suffix": ("evaluate l.csv", "l.csv ends in .csv; vectors are read from .npy, .npz, .parquet files"),
     "truncated .npy": (f"refine cut-v.npy {REFINE}", "cut-v.npy cannot be read as .npy"),
     "truncated .npz": ("evaluate cut-v.npz", "cut-v.npz cannot be read as .npz"),
@@ -68,6 +70,8 @@ BAD = {
         "--out and --context-out",
     ),
     "too many steps": (f"refine v.npy {REFINE} --steps 3", "steps is 3; wanted 0 ≤ steps ≤ 2"),
+    "neighbours of a model": (f"refine v.npy {REFINE} --neighbors 9", "--neighbors is 9 but model was fitted with its"),
+    "no neighbours to refine": ("refine v.npy --out out.npy --neighbors 0", "n_neighbors is 0; wanted a whole number"),
     "too many universal steps": ("refine v.npy --out out.npy --steps 6", "steps is 6; wanted 0 ≤ steps ≤ 5"),
     "unknown recipe": ("fit v.npz --out out --recipe fast", "recipe is 'fast'; wanted"),
     "no resuming": ("fit v.npz --out out --resume", "--resume goes on with the paper's recipe, but --recipe is relat"),
@@ -88,9 +92,27 @@ def test_bad_input_gets_one_sentence_exit_code_2_and_leaves_nothing(inside, comm
 
 @pytest.mark.parametrize("option", ["--seed -1", "--seed 99999999999", "--out-dim 0", "--neighbors many", "--depth 3"])
 def test_an_option_of_no_meaning_is_refused_by_name(inside, option):
-    result = run(f"fit v.npz --out out {option}")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert option.split()[0] in result.stderr and "Traceback" not in result.stderr
+    check_refused(inside, f"fit v.npz --out out {option}", option.split()[0])
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    {
+        "fit v.npz": "error: missing option '--out' (see `entourage fit --help`)",
+        "fit": "error: missing argument 'VECTORS' (see `entourage fit --help`)",
+        "fit v.npz --out": "error: option '--out' requires an argument (see `entourage fit --help`)",
+        "--xyz": "error: no such option: --xyz (see `entourage --help`)",
+        "refne v.npy": "error: no such command 'refne'. Did you mean 'refine'? (see `entourage --help`)",
+    }.items(),
+)
+def test_a_command_typed_wrongly_gets_one_sentence_and_where_to_read_on(inside, command, said):
+    result = run(command)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"{said}\n")
+
+
+def test_no_command_at_all_gets_the_help():
+    result = run("")
+    assert (result.exit_code, result.stdout) == (2, "") and "Commands:" in result.stderr
 
 
 def test_a_damaged_model_never_runs_code(inside, tmp_path):

@@ -65,6 +65,13 @@ def test_digits_unseen_in_training_are_compared(inside):
     assert sum(harm["recall@1"].values()) == report["protocol"]["test_items"]
 
 
+def test_settings_are_written_as_a_person_would(inside):
+    command = "compare v.npy --labels l.npy --methods universal"
+    (settings,) = json.loads(run(command + " --json").stdout)["methods"][1]["settings"]
+    assert (settings["sharpness"], settings["blend"]) == (3.5, 0.3)
+    assert "sharpness 3.5, blend 0.3\n" in run(command).stdout
+
+
 def test_tables_say_the_same_as_the_document(inside):
     command = "compare v.npy --labels l.npy --methods alpha-qe-8-3,lda --per-class --against alpha-qe-8-3"
     text, report = run(command), json.loads(run(command + " --json").stdout)
@@ -77,7 +84,7 @@ def test_tables_say_the_same_as_the_document(inside):
         f"{100 * difference['difference']:+.2f} ({100 * difference['low']:+.2f} to {100 * difference['high']:+.2f})"
         in row
     )
-    assert "k 8, alpha 3.0" in text.stdout
+    assert "k 8, alpha 3\n" in text.stdout
     assert "lda against alpha-qe-8-3" in text.stdout
     worst = report["harm"]["queries"][0]
     assert f"{100 * worst['map@r_before']:.2f}" in text.stdout

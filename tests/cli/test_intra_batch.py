@@ -61,6 +61,19 @@ def test_vectors_are_refined_by_the_runs_network_and_evaluated(runs, tmp_path, b
     assert "Written to" in run(f"refine {runs}/v.npz --model {runs}/run-0 --out {tmp_path}/again.npz").stdout
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".npy"])
+def test_vectors_of_another_encoder_are_warned_of_where_the_file_says_so(runs, tmp_path, suffix):
+    run(f"embed {GLYPHS} --model {runs}/run-1 --out {tmp_path}/v{suffix}")
+    other = run(f"refine {tmp_path}/v{suffix} --model {runs}/run-0 --out {tmp_path}/o{suffix} --json")
+    said = json.loads(other.stdout)["warnings"]
+    assert other.stderr == "".join(f"warning: {text}\n" for text in said)
+    assert [text.partition(",")[0] for text in said] == (
+        [] if suffix == ".npy" else [f"{tmp_path}/v{suffix} holds vectors of another encoder"]
+    )
+    assert document(run(f"refine {tmp_path}/v{suffix} --model {runs}/run-1 --out {tmp_path}/own{suffix} --json"))
+    assert document(run(f"refine {tmp_path}/own{suffix} --model {runs}/run-0 --out {tmp_path}/again{suffix} --json"))
+
+
 def test_two_runs_are_an_ensemble_whose_cosine_is_the_mean_of_theirs(runs, tmp_path):
     document(run(f"embed {GLYPHS} --model {runs}/run-1 --out {tmp_path}/one.npz --json"))
     both = f"--model {runs}/run-0 --model {runs}/run-1"

@@ -157,6 +157,16 @@ def test_a_bug_is_not_hidden():
         compare(*split_half(clusters()), [Contender("broken", broken)])
 
 
+def test_test_classes_that_tell_nothing_are_refused_or_warned_of():
+    items = clusters()
+    test = items.take(items.labels == 9)
+    comparison = compare(items.take(items.labels < 5), test, ["alpha-qe-8-3"])
+    assert comparison.warnings == ("the test items are of one class: whatever is found is right",)
+    alone = Embeddings(test.vectors, labels=np.arange(len(test)))
+    with pytest.raises(InputError, match="each of the 8 test items is alone in its class"):
+        compare(items, alone, ["alpha-qe-8-3"])
+
+
 def test_raw_must_work():
     with pytest.raises(InputError):
         compare(clusters(), Embeddings.from_vectors(np.ones((1, 12)), labels=[0]), ["raw"])

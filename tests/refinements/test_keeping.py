@@ -78,7 +78,7 @@ def test_steps_of_some_items_are_those_of_all_and_do_not_hold_them(tmp_path):
     searched = keep_refinement(tmp_path / "searched", fitted(gallery), queries, gallery)
     for run in (kept(tmp_path / "among themselves", items()), searched):
         some = run.trajectory(rows)
-        assert some.ids.tolist() == run.items.ids[rows].tolist() and "trajectory" not in run._made
+        assert some.ids.tolist() == run.items.ids[rows].tolist() and "trajectory" not in run._once
         np.testing.assert_allclose(some.steps, run.trajectory().steps[:, rows], atol=1e-5)
 
 

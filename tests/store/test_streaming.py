@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from entourage.errors import FileError
-from entourage.store import check_streamable, labels_beside, read_vectors, write_blocks
+from entourage.store import (
+    check_streamable,
+    encoder_of_vectors,
+    labels_beside,
+    read_vectors,
+    write_blocks,
+    write_like,
+)
 
 VECTORS = np.eye(5, 4, dtype=np.float32) + 0.5
 IDS = np.array(["a, b", 'say "c"', "d", "é", "f"])
@@ -36,6 +43,17 @@ def test_a_npy_can_be_mapped_into_memory_and_a_npz_is_numpys(tmp_path):
     write_blocks(tmp_path / "v.npz", blocks(), 4, IDS, np.arange(5))
     with np.load(tmp_path / "v.npz", allow_pickle=False) as arrays:
         assert arrays.files == ["vectors", "ids", "labels"] and arrays["vectors"].dtype == np.float32
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_vectors_say_who_made_them_until_they_are_others(tmp_path, suffix):
+    path, refined = tmp_path / f"v{suffix}", tmp_path / f"r{suffix}"
+    write_blocks(path, blocks(), 4, IDS, encoder="0123abcd")
+    assert encoder_of_vectors(path) == "0123abcd" and read_vectors(path).ids.tolist() == IDS.tolist()
+    write_like(path, refined, VECTORS[::-1])
+    assert encoder_of_vectors(refined) is None and read_vectors(refined).ids.tolist() == IDS.tolist()
+    write_blocks(path, blocks(), 4, IDS)
+    assert encoder_of_vectors(path) is None
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".parquet", ".npy"])

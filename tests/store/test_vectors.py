@@ -155,17 +155,18 @@ def test_a_failed_write_leaves_no_file(tmp_path, raw):
     assert [path.name for path in tmp_path.iterdir()] == ["v.parquet"]
 
 
-def test_the_output_must_be_free_and_of_the_same_format(tmp_path):
+def test_the_output_must_be_free_and_of_the_same_format(tmp_path, raw):
+    given = save(tmp_path / "v.npy", raw)
     (tmp_path / "there.npy").write_text("")
     (tmp_path / "folder.npy").mkdir()
-    check_writable_like("v.npy", tmp_path / "new.npy", overwrite=False)
-    check_writable_like("v.npy", tmp_path / "there.npy", overwrite=True)
+    check_writable_like(given, tmp_path / "new.npy", overwrite=False)
+    check_writable_like(given, tmp_path / "there.npy", overwrite=True)
     with pytest.raises(FileError, match="exists already"):
-        check_writable_like("v.npy", tmp_path / "there.npy", overwrite=False)
+        check_writable_like(given, tmp_path / "there.npy", overwrite=False)
     with pytest.raises(FileError, match=r"folder\.npy is a folder; wanted the name of a file"):
-        check_writable_like("v.npy", tmp_path / "folder.npy", overwrite=True)
+        check_writable_like(given, tmp_path / "folder.npy", overwrite=True)
     with pytest.raises(FileError, match=r"new.npz is not a .npy file, .* call it .*new.npy"):
-        check_writable_like("v.npy", tmp_path / "new.npz", overwrite=True)
+        check_writable_like(given, tmp_path / "new.npz", overwrite=True)
 
 
 # ---- damaged files -----------------------------------------------------------------------------------------

@@ -43,6 +43,14 @@ def test_noise_is_returned_as_it_is_with_a_warning(n, dim):
     assert refiner.report()["protocol"]["blend"] == 1
 
 
+@pytest.mark.parametrize(("k", "warned"), [(20, False), (21, True), (1000, True)])
+def test_more_neighbours_than_are_looked_at_are_warned_of(k, warned):
+    rng = np.random.default_rng(0)
+    vectors = np.repeat(rng.normal(size=(8, 32)), 10, axis=0) + 0.5 * rng.normal(size=(80, 32))
+    told = f"{k} neighbours are asked for, but of 80 distinct vectors an item looks at no more than 20, a quarter"
+    assert ContextRefiner(k).fit(vectors).report()["warnings"] == [told] * warned
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 8, LEAST_ITEMS - 1])
 @pytest.mark.parametrize("identical", [False, True])
 def test_a_few_vectors_are_returned_as_they_are_with_a_warning(n, identical):

@@ -1,8 +1,8 @@
 """The command line: a table of thin commands, each a call into the library, one file each.
 
 Reports go to standard output, as a table or with --json as one document; everything else to standard error.
-Anything wrong with files, values or settings ends in one sentence and exit code 2; so does a misused option, with
-the usage before it.
+Anything wrong with files, values or settings ends in one sentence and exit code 2; so does a misused option
+(usage.py).
 """
 
 import functools
@@ -23,6 +23,7 @@ from entourage.cli.plot import plot
 from entourage.cli.refine import refine
 from entourage.cli.report import report
 from entourage.cli.train import train
+from entourage.cli.usage import Commands
 from entourage.errors import EntourageError, EntourageWarning
 
 __all__ = ["app", "main"]
@@ -31,8 +32,8 @@ COMMANDS = (demo, train, embed, fit, refine, evaluate, compare, doctor, plot, re
 
 app = typer.Typer(
     name="entourage",
+    cls=Commands,
     help="Better retrieval by letting every embedding look at its neighbours.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # boxes around the help would take longer to load than all the rest
@@ -61,10 +62,15 @@ def one_sentence_errors(command):
 
 
 @app.callback(invoke_without_command=True)
-def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def root(
+    ctx: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
     if version:
         typer.echo(__version__)
         raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 for command in COMMANDS:

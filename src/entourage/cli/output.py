@@ -14,12 +14,17 @@ def print_warnings(warnings: list[str]) -> None:
 
 
 def facts(values: dict, *, percent: bool = False) -> str:
-    """Names and values, a line each; fractions as percentages where asked."""
+    """Names and values, a line each; fractions as percentages where asked.
+
+    >>> print(facts({"learning_rate": 1e-5, "blend": 0.3}))
+    learning rate  1e-05
+    blend          0.3
+    """
     width = max(map(len, values))
     lines = []
     for name, value in values.items():
         if isinstance(value, float):
-            value = f"{100 * value:.2f}" if percent else f"{value:.4f}"
+            value = f"{100 * value:.2f}" if percent else f"{value:.4g}"
         lines.append(f"{name.replace('_', ' '):{width}}  {'not measured' if value is None else value}")
     return "\n".join(lines)
 

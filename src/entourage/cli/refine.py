@@ -8,6 +8,7 @@ import typer
 from entourage.cli.kept_run import KeptRun
 from entourage.cli.options import DataOptions, Json, Overwrite, Root, Vectors, is_same
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
+from entourage.doubts import heard_warnings
 from entourage.errors import InputError
 
 __all__ = ["refine"]
@@ -39,6 +40,10 @@ def refine(
         int | None,
         typer.Option(help="Items in a group (reciprocal) or chunk (nearest) of a run. Default: 7."),
     ] = None,
+    neighbors: Annotated[
+        int | None,
+        typer.Option(help="Without --model: how many neighbours an item looks at; `doctor` suggests it. Default: 12."),
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
     run: Annotated[
         Path | None, typer.Option(help="Folder to keep it all in, for `entourage plot` and `entourage report`.")
@@ -66,11 +71,14 @@ def refine(
 
     They are written in the same format, ids and order kept.
     """
+    from entourage.neighbors import check_same_encoder
     from entourage.store import read_vectors
 
     kept = KeptRun(run, labels, context_labels, pictures, split, root, data_options, texts, context_texts)
     kept.check(vectors, context, overwrite=overwrite)
     _check_outputs(vectors, context, out, context_out, run, overwrite)
+    if model is not None and neighbors is not None:
+        raise InputError(f"--neighbors is {neighbors} but {model} was fitted with its own; leave it out or fit again")
     items = read_vectors(vectors, labels=False)
     if model is not None and (model / "network").is_dir():
         refused = {"--context": context, "--context-out": context_out, "--steps": steps, "--run": run}
@@ -80,6 +88,8 @@ def refine(
         if value is not None:
             raise InputError(f"{option} is {value} without a run of the system intra-batch; leave it out")
     gallery = None if is_same(context, vectors) else read_vectors(context, labels=False)
+    if gallery is not None and model is None:  # a model says itself what it wants
+        check_same_encoder(items, gallery)
     known = kept.read(vectors, context if gallery is not None else None)
 
     from entourage.progress import terminal_progress
@@ -88,7 +98,7 @@ def refine(
 
     with terminal_progress() as progress:
         if model is None:
-            refiner = ContextRefiner().fit(items if gallery is None else gallery, progress=progress)
+            refiner = ContextRefiner(neighbors).fit(items if gallery is None else gallery, progress=progress)
         else:
             refiner = ContextRefiner.load(model)
         if known is None:
@@ -160,11 +170,14 @@ def _refine_by_run(vectors: Path, items, run: Path, groups: dict, out: Path, ref
                 "put queries and gallery into one file"
             )
     from entourage.progress import terminal_progress
+    from entourage.runs import check_own_vectors
     from entourage.store import write_like
     from entourage.systems.intra_batch.saving import load_network
     from entourage.systems.intra_batch.test_time import refine_by_messages
 
     trained = load_network(run)
+    with heard_warnings(lambda text: print_warnings([text])) as warnings:
+        check_own_vectors(vectors, run)
     with terminal_progress() as progress:
         refined = refine_by_messages(trained, items, progress=progress, **groups)
         write_like(vectors, out, refined.vectors)
@@ -175,7 +188,7 @@ def _refine_by_run(vectors: Path, items, run: Path, groups: dict, out: Path, ref
         "steps": len(trained.network.steps),
     }
     metrics = {"mean_cosine_to_input": float((refined.vectors * items.vectors).sum(axis=1).mean())}
-    document = {"protocol": protocol, "metrics": metrics, "warnings": [], "out": str(out)}
+    document = {"protocol": protocol, "metrics": metrics, "warnings": warnings, "out": str(out)}
     print_report(document, as_json, facts({**protocol, **metrics}), f"Written to {out}")
 
 

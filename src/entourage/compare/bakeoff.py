@@ -198,6 +198,11 @@ def _check(training: Embeddings, test: Embeddings, seeds) -> None:
             f"the training items have {training.dim} dimensions and the test items {test.dim}; "
             "both must come from the same encoder"
         )
+    if len(np.unique(test.labels)) == len(test):
+        raise InputError(
+            f"each of the {len(test)} test items is alone in its class, so that every score would be 0; wanted classes "
+            "of two or more: check the labels"
+        )
     if not (isinstance(seeds, Integral) and seeds >= 1):
         raise InputError(f"seeds is {seeds!r}; wanted a whole number, at least 1")
 
@@ -224,6 +229,8 @@ def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) ->
 
 def _doubts(training: Embeddings, test: Embeddings) -> list[str]:
     doubts, seen = [], _seen_classes(training, test)
+    if len(np.unique(test.labels)) == 1:
+        doubts.append("the test items are of one class: whatever is found is right")
     if seen:
         doubts.append(f"{seen} of the test classes are training classes too: this is not a zero-shot comparison")
     if len(usable_classes(training.labels)) < CLASSES_TO_REHEARSE:

@@ -79,7 +79,8 @@ def _interval(row: dict, name: str) -> str:
 
 
 def _settings(settings: dict) -> str:
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
+    written = {name: f"{value:g}" if isinstance(value, float) else value for name, value in settings.items()}
+    return ", ".join(f"{name} {value}" for name, value in written.items())
 
 
 def _before_after(entry: dict) -> tuple[str, str]:

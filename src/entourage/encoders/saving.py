@@ -1,6 +1,8 @@
 """Encoders by name, and as folders: config.json says how to build one, model.safetensors holds its weights."""
 
+import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,16 @@ from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
 from entourage.errors import CorruptImage, InputError
 from entourage.preprocessing import Preprocessing
-from entourage.store import read_model, usable_model, write_model
+from entourage.store import add_weights, read_model, usable_model, write_model
 
-__all__ = ["build_encoder", "is_saved_encoder", "load_encoder", "save_encoder", "small_encoder_for"]
+__all__ = [
+    "build_encoder",
+    "encoder_fingerprint",
+    "is_saved_encoder",
+    "load_encoder",
+    "save_encoder",
+    "small_encoder_for",
+]
 
 _SYSTEM = "encoder"
 _SMALL = {"small": {"in_channels": 1, "size": 32}, "small-rgb": {"in_channels": 3, "size": 64}}
@@ -89,6 +98,17 @@ def load_encoder(folder) -> nn.Module:
         encoder = _from_config(config)
         encoder.load_state_dict(weights)
     return encoder.eval()
+
+
+def encoder_fingerprint(encoders: Sequence) -> str:
+    """Encoders and how they prepare pictures, in a few letters: what embedded vectors say of their origin."""
+    digest = hashlib.sha256()
+    for encoder in encoders:
+        preprocessing = getattr(encoder, "preprocessing", None)
+        digest.update(json.dumps(preprocessing and preprocessing.to_dict()).encode())
+        if hasattr(encoder, "state_dict"):
+            add_weights(digest, encoder)
+    return digest.hexdigest()[:16]
 
 
 def _config(encoder: nn.Module) -> dict:

@@ -66,5 +66,4 @@ def first(found: Neighbors, count: int) -> Neighbors:
 
 def most_changed(before: Neighbors, after: Neighbors, count: int) -> np.ndarray:
     """Rows of the items that keep the fewest neighbours, (count,); ties by row."""
-    kept = (before.rows[:, :, None] == after.rows[:, None, :]).any(axis=2).sum(axis=1)
-    return np.argsort(kept, kind="stable")[:count]
+    return np.argsort(before.kept_in(after), kind="stable")[:count]

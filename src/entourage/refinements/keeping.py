@@ -139,9 +139,8 @@ def _document(before: Scores | None, after: Scores | None, told: dict, doubts: l
 
 def _movement(items: Embeddings, refined: Embeddings, nearest: dict) -> dict:
     """How much changed, labels or not: the mean cosine to the input, and how many of the nearest stayed so."""
-    rows = [found.rows for found in nearest.values()]
-    kept = (rows[0][:, :, None] == rows[1][:, None, :]).any(axis=2).mean()
-    movement = {f"share_of_{rows[0].shape[1]}_nearest_kept": float(kept)}
+    before, after = nearest["before"], nearest["after"]
+    movement = {f"share_of_{before.k}_nearest_kept": float(before.kept_in(after).mean() / before.k)}
     if refined.dim == items.dim:
         movement["mean_cosine_to_input"] = float((refined.vectors * items.vectors).sum(axis=1).mean())
     return movement
@@ -157,9 +156,7 @@ def _context(refiner, items: Embeddings, context: Embeddings | None, steps: int 
 
 
 def _settings(refiner, steps: int | None) -> dict:
-    chosen = {
-        name: value.item() if isinstance(value, np.generic) else value for name, value in refiner.get_params().items()
-    }
+    chosen = refiner.settings()
     if refiner.recipe != "paper":  # the others do nothing there
         chosen = {name: chosen[name] for name in ("recipe", "seed")}
     taken = int(refiner.n_blocks_) if steps is None else steps

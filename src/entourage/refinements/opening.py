@@ -1,13 +1,13 @@
 """A kept refinement, opened again: its vectors at once, all else when it is asked for."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from entourage.errors import FileError
+from entourage.once import Once
 from entourage.refinements.looks import PictureSource, appearance_of, load_pictures
 from entourage.store import read_vectors
 from entourage.values import Attention, Embeddings, Neighbors, Trajectory
@@ -39,7 +39,7 @@ class Refinement:
     context_refined: Embeddings | None = None
     pictures: list | None = None
     """Image sets to take pictures from, where they are at hand; None: loaded again when they are asked for."""
-    _made: dict = field(default_factory=dict, repr=False)
+    _once: Once = field(default_factory=Once, repr=False)
 
     @property
     def labelled(self) -> bool:
@@ -66,7 +66,7 @@ class Refinement:
             return self._once("trajectory", lambda: self._steps(self.items, self.context, progress))
         if self.context is not None:  # every item is refined by the gallery, whatever other items there are
             return self._steps(self.items.take(rows), self.context, progress)
-        whole = self._made.get("trajectory") or self._steps(self.items, None, progress)
+        whole = self._once.get("trajectory") or self._steps(self.items, None, progress)
         return Trajectory(whole.steps[:, rows], whole.ids[rows])
 
     def context_trajectory(self, *, progress=None) -> Trajectory | None:
@@ -137,11 +137,6 @@ class Refinement:
     def _attention(self, items: Embeddings, context: Embeddings | None, progress) -> Attention:
         found = self.refiner().attention(items, context, progress=progress)
         return Attention(found.weights[: self.n_steps], found.ids, found.neighbor_ids)
-
-    def _once(self, name: str, make: Callable):
-        if name not in self._made:
-            self._made[name] = make()
-        return self._made[name]
 
 
 def open_refinement(folder, *, pictures: list | None = None) -> Refinement:

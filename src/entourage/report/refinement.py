@@ -117,11 +117,11 @@ def _wins_and_losses(run) -> list:
 def _most_changed(run) -> list:
     """Without labels: the queries that keep the fewest of their nearest items."""
     before, after = rankings(run, SHOWN)
+    kept = before.kept_in(after)
     said = [Paragraph("Nobody has said which items are right."), Heading("Queries whose nearest items changed most")]
     told = []
     for row in changed_queries(run, 2 * _EACH):
-        kept = np.isin(before.rows[row], after.rows[row]).sum()
-        told.append(_ranking(run, row, f"{kept} of the {before.k} nearest stayed"))
+        told.append(_ranking(run, row, f"{kept[row]} of the {before.k} nearest stayed"))
     return [*said, *told]
 
 

@@ -3,13 +3,14 @@
 from entourage.store.atomic import check_free, new_folder, whole_file, write_json
 from entourage.store.models import add_weights, read_model, usable_model, write_model
 from entourage.store.streaming import check_streamable, labels_beside, write_blocks
-from entourage.store.vectors import check_writable_like, read_vectors, write_like
+from entourage.store.vectors import check_writable_like, encoder_of_vectors, read_vectors, write_like
 
 __all__ = [
     "add_weights",
     "check_free",
     "check_streamable",
     "check_writable_like",
+    "encoder_of_vectors",
     "labels_beside",
     "new_folder",
     "read_model",

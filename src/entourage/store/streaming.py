@@ -9,6 +9,7 @@ import numpy as np
 
 from entourage.errors import FileError
 from entourage.store.atomic import check_free, whole_file
+from entourage.store.vectors import ENCODER
 
 __all__ = ["check_streamable", "labels_beside", "write_blocks"]
 
@@ -36,11 +37,20 @@ def labels_beside(target) -> Path:
 
 
 def write_blocks(
-    target, blocks: Iterable[np.ndarray], dim: int, ids: np.ndarray, labels=None, *, cameras=None, sequences=None
+    target,
+    blocks: Iterable[np.ndarray],
+    dim: int,
+    ids: np.ndarray,
+    labels=None,
+    *,
+    cameras=None,
+    sequences=None,
+    encoder: str | None = None,
 ) -> None:
     """Write blocks (n_i, d) float32, one below the other, with ids and what else is known, (N,) each, whole or not.
 
-    .npz and .parquet hold everything; beside a .npy, which can be memory-mapped, ids and labels stand in a .csv.
+    encoder: the fingerprint of what made them, for `encoder_of_vectors`. .npz and .parquet hold everything; beside a
+    .npy, which can be memory-mapped, ids and labels stand in a .csv.
     """
     target = Path(target)
     columns = {"ids": ids, "labels": labels, "cameras": cameras, "sequences": sequences}
@@ -48,9 +58,9 @@ def write_blocks(
     suffix = target.suffix.lower()
     with whole_file(target) as temporary:
         if suffix == ".parquet":
-            _write_parquet(temporary, blocks, dim, columns)
+            _write_parquet(temporary, blocks, dim, columns, encoder)
         elif suffix == ".npz":
-            _write_npz(temporary, blocks, dim, columns)
+            _write_npz(temporary, blocks, dim, columns, encoder)
         else:
             with temporary.open("wb") as file:
                 _write_array(file, blocks, (len(ids), dim))
@@ -58,11 +68,12 @@ def write_blocks(
                 _write_csv(beside, columns)
 
 
-def _write_npz(path: Path, blocks, dim: int, columns: dict) -> None:
+def _write_npz(path: Path, blocks, dim: int, columns: dict, encoder: str | None) -> None:
     with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
         with archive.open("vectors.npy", "w", force_zip64=True) as file:
             _write_array(file, blocks, (len(columns["ids"]), dim))
-        for name, column in columns.items():
+        made_by = {} if encoder is None else {ENCODER: np.array([encoder])}
+        for name, column in (columns | made_by).items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.ascontiguousarray(column), allow_pickle=False)
 
@@ -79,12 +90,12 @@ def _singular(name: str) -> str:
     return name.removesuffix("s")
 
 
-def _write_parquet(path: Path, blocks, dim: int, columns: dict) -> None:
+def _write_parquet(path: Path, blocks, dim: int, columns: dict, encoder: str | None) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     others = [(_singular(name), pa.array(column[:1]).type) for name, column in columns.items()]
-    schema = pa.schema([("vector", pa.list_(pa.float32())), *others])
+    schema = pa.schema([("vector", pa.list_(pa.float32())), *others], None if encoder is None else {ENCODER: encoder})
     start = 0
     with pq.ParquetWriter(path, schema) as writer:
         for block in blocks:

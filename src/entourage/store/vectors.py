@@ -1,6 +1,7 @@
 """Vectors to and from .npy, .npz and .parquet.
 
 .npz: an array `vectors`, optional `ids` and `labels`; .parquet: a list column, optional `id` and `label` columns.
+Both may carry the fingerprint of their encoder, in an array or the metadata; refined vectors are no longer its own.
 """
 
 from dataclasses import replace
@@ -14,8 +15,9 @@ from entourage.store.labels import ID_NAMES, LABEL_NAMES, one_spelling, plain_co
 from entourage.store.reading import existing, named, readable
 from entourage.values import Embeddings
 
-__all__ = ["check_writable_like", "read_vectors", "write_like"]
+__all__ = ["check_writable_like", "encoder_of_vectors", "read_vectors", "write_like"]
 
+ENCODER = "encoder_fingerprint"
 FORMATS = (".npy", ".npz", ".parquet")
 _VECTOR_NAMES = ("vectors", "vector", "embeddings", "embedding")
 
@@ -36,9 +38,24 @@ def read_vectors(path, *, labels=None, shots: bool = False) -> Embeddings:
         return replace(items, labels=given)
 
 
+def encoder_of_vectors(path) -> str | None:
+    """The fingerprint of the encoder that made the vectors of a file, None where it is not said."""
+    path = existing(path, FORMATS, "vectors")
+    with readable(path):
+        if path.suffix.lower() == ".npz":
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return str(arrays[ENCODER][0]) if ENCODER in arrays.files else None
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet as pq
+
+            said = (pq.read_schema(path).metadata or {}).get(ENCODER.encode())
+            return None if said is None else said.decode()
+    return None
+
+
 def check_writable_like(source, target, *, overwrite: bool) -> None:
     """Refuse early what `write_like` would have to refuse late: another format, or an output in the way."""
-    source, target = Path(source), Path(target)
+    source, target = existing(source, FORMATS, "vectors"), Path(target)
     if target.suffix.lower() != source.suffix.lower():
         raise FileError(
             f"the output {target.name} is not a {source.suffix} file, but vectors are written in the input's format: "
@@ -47,7 +64,7 @@ def check_writable_like(source, target, *, overwrite: bool) -> None:
     if target.is_dir():
         raise FileError(f"{target} is a folder; wanted the name of a file: choose another name")
     check_free(target, overwrite=overwrite)
-    if source.suffix.lower() == ".npz" and source.is_file():
+    if source.suffix.lower() == ".npz":
         with readable(source), source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             for name in arrays.files:
                 arrays[name]  # raises where an array holds Python objects, which could not be written again
@@ -62,7 +79,7 @@ def write_like(source, target, vectors) -> None:
         elif source.suffix.lower() == ".npz":
             with readable(source), source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 name = _npz_vectors(source, arrays)
-                held = {key: arrays[key] for key in arrays.files}
+                held = {key: arrays[key] for key in arrays.files if key != ENCODER}
             np.savez(temporary, **held | {name: vectors.astype(_float_type(held[name].dtype))})
         else:
             _write_parquet_like(source, temporary, vectors)
@@ -159,7 +176,9 @@ def _write_parquet_like(source: Path, target: Path, vectors) -> None:
         maker = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
         values = maker.from_arrays(np.arange(len(vectors) + 1) * vectors.shape[1], flat)
     field = pa.field(field.name, values.type, field.nullable, field.metadata)
-    pq.write_table(table.set_column(position, field, values), target)
+    metadata = {key: value for key, value in (table.schema.metadata or {}).items() if key != ENCODER.encode()}
+    table = table.set_column(position, field, values).replace_schema_metadata(metadata or None)
+    pq.write_table(table, target)
 
 
 def _float_type(dtype: np.dtype) -> np.dtype:

@@ -116,6 +116,12 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         self.validation_share = validation_share
         self.seed = seed
 
+    def settings(self) -> dict:
+        """The parameters as JSON can hold them: numpy numbers, as a grid search sets them, become Python's."""
+        return {
+            name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
+        }
+
     # ---- learning ------------------------------------------------------------------------------------------
 
     def fit(self, X, y=None, *, checkpoint=None, resume: bool = False, progress=None) -> "ContextRefiner":
@@ -230,7 +236,7 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         """Write config.json and model.safetensors into a new folder, whole or not at all."""
         self._check_fitted()
         config = {
-            "settings": self._settings(),
+            "settings": self.settings(),
             "dim": self.n_features_in_,
             "neighbors": self.n_neighbors_,
             "blocks": self.n_blocks_,
@@ -285,15 +291,9 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         if not hasattr(self, "network_"):
             raise NotFittedError("this ContextRefiner has not learned anything yet: call fit(X, y) or load(folder)")
 
-    def _settings(self) -> dict:
-        """The parameters as JSON can hold them: numpy numbers, as a grid search sets them, become Python's."""
-        return {
-            name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
-        }
-
     def _fingerprint(self, items: Embeddings) -> str:
         """Settings and data in a few letters, so that a checkpoint is only resumed with the same ones."""
-        digest = hashlib.sha256(json.dumps(self._settings(), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(self.settings(), sort_keys=True).encode())
         for column in (items.vectors, items.ids, items.labels):
             digest.update(np.ascontiguousarray(column))
         return digest.hexdigest()

@@ -80,8 +80,11 @@ def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[Relati
         "context": "exact neighbours among distinct items, ties by id, never the item itself",
         "base_map": "none",
         "scorer": "universal",
-        "sharpness": float(network.sharpness),
-        "blend": float(network.blend),
+        "sharpness": round(float(network.sharpness), 4),  # what was meant, not the float32 nearest to it
+        "blend": round(float(network.blend), 4),
     }
     warnings = [f"the vectors are only scaled to length 1: {expected.doubt}"] if expected.doubt else []
+    if settings.n_neighbors is not None and settings.n_neighbors > (most := max(expected.distinct // 4, 1)):
+        few = f"of {expected.distinct} distinct vectors an item looks at no more than {most}, a quarter"
+        warnings.append(f"{settings.n_neighbors} neighbours are asked for, but {few}")
     return network, {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}

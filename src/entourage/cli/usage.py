@@ -1,0 +1,36 @@
+"""What is said to a command that is typed wrongly: one sentence, and where to read on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from typer.core import TyperGroup
+
+__all__ = ["Commands", "one_sentence_usage"]
+
+UsageError = typer.BadParameter.__base__  # typer has it from click, or from a copy of its own
+
+
+class Commands(TyperGroup):
+    """The commands, which refuse a misused option in one sentence and with exit code 2, as they refuse bad input."""
+
+    def make_context(self, *args, **options):
+        with one_sentence_usage():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx):
+        with one_sentence_usage(ctx):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def one_sentence_usage(group=None) -> Iterator[None]:
+    """group: the context in which a command was looked for; not every error tells which one it is about."""
+    try:
+        yield
+    except UsageError as error:
+        said = " ".join(error.format_message().split()).rstrip(".")
+        named = f"{group.command_path} {group.invoked_subcommand or ''}".strip() if group else "entourage"
+        command = error.ctx.command_path if error.ctx else named
+        typer.echo(f"error: {said[:1].lower()}{said[1:]} (see `{command} --help`)", err=True)
+        raise typer.Exit(2) from None

@@ -143,9 +143,12 @@ def train_run(
         encoder, history = chosen.train(training, settings, run_folder=partial_of(out), **options)
     if not main:
         return None
+    from entourage.encoder_training import nothing_learned  # here, where torch is loaded anyway
+
     seed = getattr(settings, "seed", 0)
     scores = _scores(encoder, tests, strict, corrupt, nmi, seed, progress)
-    doubts += [*scores.warnings, *left_out(corrupt, len(training) + sum(map(len, tests.values())))]
+    doubts += [*nothing_learned(history), *scores.warnings]
+    doubts += left_out(corrupt, len(training) + sum(map(len, tests.values())))
     protocol = _protocol(source, system, settings, training, tests, history) | scores.protocol
     run = TrainedRun(out, scores, protocol, doubts, corrupt, history)
     _write(run, encoder, config, chosen.keeps)

@@ -24,7 +24,7 @@ from entourage import distributed
 from entourage.devices import device_named
 from entourage.embedding import embed_shards
 from entourage.encoders import build_encoder
-from entourage.encoders.saving import is_saved_encoder, small_encoder_for
+from entourage.encoders.saving import saved_encoder, small_encoder_for
 from entourage.encoders.vectors import check_takes
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
@@ -94,8 +94,8 @@ def nothing_learned(history: History) -> list[str]:
         return []
     return [
         f"none of {history.epoch} epochs did better on the held-out classes than the encoder before training (MAP@R "
-        f"{history.best_score:.4f}), so that it is kept as it began; change the learning rate, train on more classes "
-        "or with more patience, or keep the last epoch whatever it scores (validation_share = 0)"
+        f"{history.best_score:.4f}), so that it is kept as it began; change the learning rate, allow more epochs "
+        "(patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
     ]
 
 
@@ -251,7 +251,7 @@ class EncoderTraining:
 
 def _encoder(settings: EncoderSettings, images) -> nn.Module:
     """A new one by name and settings, or a saved one as it is; one that takes such items."""
-    if is_saved_encoder(settings.encoder):
+    if saved_encoder(settings.encoder):
         encoder = build_encoder(settings.encoder, **settings.encoder_options)
         _check_unchanged(encoder, settings)
     else:

@@ -179,11 +179,11 @@ def left_out(corrupt: list[str], count: int) -> list[str]:
 def encoder_of(model):
     """The encoder of a run folder, of a folder of save_encoder, or of a Hugging Face model by folder or name."""
     from entourage.encoders import build_encoder, load_encoder
-    from entourage.encoders.saving import is_saved_encoder
+    from entourage.encoders.saving import saved_encoder
 
-    folder = Path(model)
-    if is_saved_encoder(folder / ENCODER):
-        return load_encoder(folder / ENCODER)
+    folder, saved = Path(model), saved_encoder(model)
+    if saved is not None:
+        return load_encoder(saved)
     if folder.name.endswith(".partial") or partial_of(folder).is_dir():
         raise FileError(f"{model} is a run that has not ended; finish it with `entourage train ... --resume`")
     if str(model) in _UNTRAINED:

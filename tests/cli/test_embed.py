@@ -83,6 +83,18 @@ def test_a_split_can_be_chosen_and_an_output_replaced(inside, tmp_path):
         assert len(arrays["ids"]) == COUNT
 
 
+def test_a_whole_folder_is_embedded_and_one_of_pictures_without_classes(inside, tmp_path):
+    document(run(f"embed birds --split all --model run --out {tmp_path}/v.npz --json"))
+    with np.load(tmp_path / "v.npz") as arrays:
+        assert len(arrays["vectors"]) == CLASSES * PER_CLASS and len(set(arrays["labels"])) == CLASSES
+    for suffix in (".npz", ".npy"):
+        out = tmp_path / f"plain{suffix}"
+        document(run("embed --split all --model run --json", "--out", out, inside / "birds" / "bird 00"))
+    with np.load(tmp_path / "plain.npz") as arrays:
+        assert arrays["ids"].tolist() == ["0.png", "1.png", "2.png", "3.png"] and "labels" not in arrays
+    assert (tmp_path / "plain.csv").read_text().splitlines() == ["id", "0.png", "1.png", "2.png", "3.png"]
+
+
 def test_several_models_make_an_ensemble_of_unit_vectors(inside, tmp_path):
     shown = document(run(f"embed birds --model encoder-0 --model encoder-1 --out {tmp_path}/v.npz --json"))
     assert (shown["protocol"]["model"], shown["protocol"]["dimensions"]) == ("encoder-0 + encoder-1", 11)

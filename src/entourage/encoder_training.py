@@ -93,7 +93,7 @@ def nothing_learned(history: History) -> list[str]:
     if history.best_epoch or history.epoch < 1 or history.best_score is None:
         return []
     return [
-        f"none of {history.epoch} epochs did better on the held-out classes than the encoder before training (MAP@R "
+        f"no epoch (of {history.epoch}) did better on the held-out classes than the encoder before training (MAP@R "
         f"{history.best_score:.4f}), so that it is kept as it began; change the learning rate, allow more epochs "
         "(patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
     ]

@@ -135,6 +135,7 @@ BAD = {
     "no such model": ("embed birds --model no-such-net --out out.npz", "there is no folder no-such-net and no encoder"),
     "mistyped model": ("embed birds --model rnu --out out.npz", "no encoder of that name (did you mean run?); wanted"),
     "no such folder": ("embed birds --model ./models/run --out out.npz", "there is no folder ./models/run and no"),
+    "a file": ("embed birds --model run/config.json --out out.npz", "there is no folder run/config.json and no"),
     "no such hub model": ("embed birds --model nobody/net --out out.npz", "the model 'nobody/net' was not found"),
     "no model folder": (
         "embed birds --model birds --out out.npz",

@@ -159,6 +159,12 @@ BAD = {
     "no table": ("train nothing.csv --out out", "the table nothing.csv does not exist; check the path"),
     "unknown option": ("train birds --data-option share=1 --out out", "the option share=1; it has train_share"),
     "unknown key": ("train birds --config unknown-key.toml --out out", "sets 'epoch', which is no setting; wanted one"),
+    "text for a share": ("train birds --data-option train_share=half --out out", "train_share is 'half'; wanted a num"),
+    "text for a width": ("train birds --set encoder_options.width=x --out out", "width is 'x'; wanted a whole number"),
+    "given twice": (
+        "train birds --epochs 1 --set epochs=2 --out out",
+        "epochs is given as 1 and, by --set, as 2",
+    ),
     "unknown setting": ("train birds --set epoch=3 --out out", "there is 'epoch', which is no setting"),
     "no setting": ("train birds --set epochs --out out", "a setting is given as 'epochs'; wanted name=value"),
     "wrong type": ("train birds --set epochs=ten --out out", "epochs is 'ten'; wanted a whole number"),

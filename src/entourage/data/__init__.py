@@ -16,6 +16,7 @@ from pathlib import Path
 
 from entourage.data.files import ImageFiles
 from entourage.errors import EntourageError, EntourageWarning, FileError, InputError
+from entourage.settings.reading import check_options
 from entourage.values import Embeddings, Images
 
 __all__ = ["DATASETS", "describe", "get", "load", "splits"]
@@ -130,6 +131,7 @@ def _check_options(name, module, options: dict) -> None:
             f"{name} is given the option {unknown[0]}={options[unknown[0]]!r}; it has {', '.join(known) or 'none'}: "
             "leave it out"
         )
+    check_options(module.load, options)
 
 
 def _named(name: str):

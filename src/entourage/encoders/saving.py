@@ -3,6 +3,7 @@
 import json
 import re
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
 from entourage.errors import CorruptImage, FileError, InputError
 from entourage.preprocessing import Preprocessing
+from entourage.settings.reading import check_options
 from entourage.store import read_model, usable_model, write_model
 
 __all__ = ["build_encoder", "load_encoder", "save_encoder", "saved_encoder", "small_encoder_for"]
@@ -70,7 +72,7 @@ def build_encoder(name: str, **options) -> nn.Module:
         return load_encoder(saved)
     if options.get("pretrained", True):  # if not, the name may be that of an architecture
         _check_may_be_a_model(name)
-    return _with_options(name, lambda **known: HuggingFaceEncoder.from_name(name, **known), options)
+    return _with_options(name, HuggingFaceEncoder, options, partial(HuggingFaceEncoder.from_name, name))
 
 
 def saved_encoder(folder) -> Path | None:
@@ -99,7 +101,7 @@ def _check_may_be_a_model(name: str) -> None:
             )
         return
     near = _meant(folder)
-    if near or not _ON_THE_HUB.fullmatch(name):
+    if near or folder.exists() or not _ON_THE_HUB.fullmatch(name):
         hint = f" (did you mean {' or '.join(near)}?)" if near else ""
         raise FileError(
             f"there is no folder {name} and no encoder of that name{hint}; wanted the folder of a run or of a saved "
@@ -163,9 +165,10 @@ def _from_config(config: dict) -> nn.Module:
     return SmallResNet(**options) if kind == "small" else HuggingFaceEncoder.from_config(config["model"], **options)
 
 
-def _with_options(name: str, build, options: dict) -> nn.Module:
+def _with_options(name: str, kind: type, options: dict, build=None) -> nn.Module:
+    check_options(kind.__init__, options)
     try:
-        return build(**options)
+        return (build or kind)(**options)
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise

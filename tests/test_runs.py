@@ -54,6 +54,15 @@ def test_queries_are_searched_in_their_gallery_but_for_their_own_sequence(people
     assert sorted({str(each.message) for each in given}) == sorted(run.warnings)
 
 
+def test_that_nothing_was_learned_is_kept_with_the_scores(people, tmp_path, monkeypatch):
+    scores = iter([0.5, 0.4])
+    monkeypatch.setattr("entourage.encoder_training.EncoderTraining.score", lambda self: next(scores))
+    with pytest.warns(EntourageWarning, match=r"no epoch \(of 1\) did better") as given:
+        run = train_run(people, tmp_path / "run", settings=SETTINGS, nmi=False)
+    assert sorted(str(each.message) for each in given) == sorted(run.warnings)  # each once
+    assert run.protocol["trained_on"] == "20 pictures of 5 classes, 2 of them held out to choose the epoch"
+
+
 def test_a_table_in_which_every_match_is_of_the_querys_own_sequence_is_refused_before_training(people, tmp_path):
     lines = people.read_text().splitlines()
     people.write_text("\n".join([lines[0], *(line.rsplit(",", 1)[0] + ",0" for line in lines[1:])]) + "\n")

@@ -10,6 +10,7 @@ Nothing here sees a test class. N pictures, n of them of classes that train, d d
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,9 +24,9 @@ from entourage import distributed
 from entourage.devices import device_named
 from entourage.embedding import embed_shards
 from entourage.encoders import build_encoder
-from entourage.encoders.saving import is_saved_encoder, small_encoder_for
+from entourage.encoders.saving import saved_encoder, small_encoder_for
 from entourage.encoders.vectors import check_takes
-from entourage.errors import FileError, InputError
+from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.losses import build_loss
 from entourage.picture_batches import PictureBatch, PictureBatches
@@ -36,7 +37,7 @@ from entourage.training import History, RunLog, fit_model, seeded
 from entourage.training.schedule import build_schedule
 from entourage.values import Embeddings, label_codes
 
-__all__ = ["EncoderTraining", "encoder_training"]
+__all__ = ["EncoderTraining", "encoder_training", "nothing_learned"]
 
 CHECKPOINT, LOG, BOARD = "checkpoint.safetensors", "log.jsonl", "tensorboard"  # inside the run folder
 _NOT_DECISIVE = ("workers", "device", "tensorboard")  # settings a resumed run may change
@@ -85,6 +86,17 @@ def encoder_training(
             resume=resume,
             progress=progress,
         )
+
+
+def nothing_learned(history: History) -> list[str]:
+    """A doubt about a run that trained and keeps its encoder as it was before; none about any other."""
+    if history.best_epoch or history.epoch < 1 or history.best_score is None:
+        return []
+    return [
+        f"no epoch (of {history.epoch}) did better on the held-out classes than the encoder before training (MAP@R "
+        f"{history.best_score:.4f}), so that it is kept as it began; change the learning rate, allow more epochs "
+        "(patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
+    ]
 
 
 @dataclass
@@ -195,7 +207,7 @@ class EncoderTraining:
             self.folder.mkdir(parents=True, exist_ok=True)
             log = RunLog(self.folder / LOG, tensorboard=self.folder / BOARD if s.tensorboard else None)
         model = nn.ModuleDict({"encoder": self.encoder, **parts})
-        return fit_model(
+        history = fit_model(
             model,
             optimizer or self.optimizer(),
             batches=batches or self.batches,
@@ -216,6 +228,9 @@ class EncoderTraining:
             unit="images",
             progress=self.progress,
         )
+        for doubt in nothing_learned(history) if distributed.is_main() else ():
+            warnings.warn(doubt, EntourageWarning, stacklevel=2)
+        return history
 
     def _fingerprint(self, parts: dict[str, nn.Module], depends_on: Sequence[nn.Module]) -> str:
         """Names data, settings and the weights it starts from, as far as they decide the result.
@@ -226,7 +241,7 @@ class EncoderTraining:
         decisive = {name: value for name, value in to_dict(self.settings).items() if name not in _NOT_DECISIVE}
         digest = hashlib.sha256(f"{json.dumps(decisive, sort_keys=True)}{parts!r}".encode())
         images = self.images
-        for part in (getattr(images, name, None) for name in ("labels", "ids", "pixels", "vectors")):
+        for part in (getattr(images, name, None) for name in ("labels", "ids", "boxes", "pixels", "vectors")):
             if part is not None:
                 digest.update(np.ascontiguousarray(part).tobytes())
         for module in (self.encoder, *depends_on):
@@ -236,12 +251,28 @@ class EncoderTraining:
 
 def _encoder(settings: EncoderSettings, images) -> nn.Module:
     """A new one by name and settings, or a saved one as it is; one that takes such items."""
-    if is_saved_encoder(settings.encoder):
+    if saved_encoder(settings.encoder):
         encoder = build_encoder(settings.encoder, **settings.encoder_options)
+        _check_unchanged(encoder, settings)
     else:
         encoder = build_encoder(settings.encoder, **_encoder_options(settings, images))
     check_takes(encoder, images)
     return encoder
+
+
+def _check_unchanged(encoder: nn.Module, settings: EncoderSettings) -> None:
+    """A saved encoder is taken as it is: another size that was asked for is not passed over in silence."""
+    if settings.dim not in (encoder.dim, EncoderSettings.dim):  # the default is what nobody asked for
+        raise InputError(
+            f"dim is {settings.dim} but {settings.encoder} is an encoder of {encoder.dim} dimensions; "
+            f"set dim = {encoder.dim}, or begin with another encoder"
+        )
+    sees, size = encoder.preprocessing, settings.image_size
+    if size is not None and sees is not None and sees.at_size(size) != sees:
+        raise InputError(
+            f"image_size is {size} but {settings.encoder} is an encoder with a size of its own, "
+            f"{sees.crop or sees.resize or 'that of each picture'}; leave image_size out, or begin with another encoder"
+        )
 
 
 def _encoder_options(settings: EncoderSettings, images) -> dict:

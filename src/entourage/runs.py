@@ -153,9 +153,12 @@ def train_run(
         encoder, history = chosen.train(training, settings, run_folder=partial_of(out), **options)
     if not main:
         return None
+    from entourage.encoder_training import nothing_learned  # here, where torch is loaded anyway
+
     seed = getattr(settings, "seed", 0)
     scores = _scores(encoder, tests, strict, corrupt, nmi, seed, progress)
-    doubts += [*scores.warnings, *left_out(corrupt, len(training) + sum(map(len, tests.values())))]
+    doubts += [*nothing_learned(history), *scores.warnings]
+    doubts += left_out(corrupt, len(training) + sum(map(len, tests.values())))
     protocol = _protocol(source, system, settings, training, tests, history) | scores.protocol
     run = TrainedRun(out, scores, protocol, doubts, corrupt, history)
     _write(run, encoder, config, chosen.keeps)
@@ -186,11 +189,11 @@ def left_out(corrupt: list[str], count: int) -> list[str]:
 def encoder_of(model):
     """The encoder of a run folder, of a folder of save_encoder, or of a Hugging Face model by folder or name."""
     from entourage.encoders import build_encoder, load_encoder
-    from entourage.encoders.saving import is_saved_encoder
+    from entourage.encoders.saving import saved_encoder
 
-    folder = Path(model)
-    if is_saved_encoder(folder / ENCODER):
-        return load_encoder(folder / ENCODER)
+    folder, saved = Path(model), saved_encoder(model)
+    if saved is not None:
+        return load_encoder(saved)
     if folder.name.endswith(".partial") or partial_of(folder).is_dir():
         raise FileError(f"{model} is a run that has not ended; finish it with `entourage train ... --resume`")
     if str(model) in _UNTRAINED:

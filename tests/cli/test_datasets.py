@@ -82,6 +82,15 @@ def test_a_dataset_is_got(site, root):
     assert result.stderr == "fetching images_background.zip, MB\nunpacking images_background.zip, files\n"
 
 
+def test_a_new_root_is_made_and_told_but_not_the_folders_above_it(site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(omniglot, "EXPECTED", {"train": Count(1, 1)})
+    result = run("datasets get omniglot --root new")
+    assert (result.exit_code, result.stdout) == (0, "omniglot is under new: train 1\n")
+    assert result.stderr.startswith(f"warning: the folder {tmp_path}/new did not exist and is made\nfetching")
+    assert (tmp_path / "new/omniglot/images_background").is_dir()
+
+
 def test_a_dataset_is_got_as_one_document(site, root, monkeypatch):
     monkeypatch.setenv("ENTOURAGE_DATA", str(root))
     found = document(run("datasets get omniglot --json"))
@@ -103,7 +112,8 @@ BAD = {
     "unknown": ("datasets get birds --root .", "dataset is 'birds'; known are: cars, csv, cub"),
     "by hand": ("datasets get in_shop --root .", "get it at https://mmlab.ie.cuhk.edu.hk"),
     "no root": ("datasets get cub", "no folder is given; wanted root, --root or ENTOURAGE_DATA"),
-    "wrong root": ("datasets get cub --root nowhere", "the folder nowhere does not exist"),
+    "wrong root": ("datasets get cub --root no/where", "the folder no/where does not exist"),
+    "by hand to a new root": ("datasets get cars --root new", "so that new holds"),
     "wrong root to list": ("datasets --root nowhere", "the folder nowhere does not exist"),
     "built in": ("datasets get glyphs --root .", "glyphs is built in; there is nothing to fetch"),
     "no name": ("datasets get --root .", "the words after datasets are 'get'; wanted `get` and a name, or nothing"),

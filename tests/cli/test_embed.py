@@ -83,6 +83,18 @@ def test_a_split_can_be_chosen_and_an_output_replaced(inside, tmp_path):
         assert len(arrays["ids"]) == COUNT
 
 
+def test_a_whole_folder_is_embedded_and_one_of_pictures_without_classes(inside, tmp_path):
+    document(run(f"embed birds --split all --model run --out {tmp_path}/v.npz --json"))
+    with np.load(tmp_path / "v.npz") as arrays:
+        assert len(arrays["vectors"]) == CLASSES * PER_CLASS and len(set(arrays["labels"])) == CLASSES
+    for suffix in (".npz", ".npy"):
+        out = tmp_path / f"plain{suffix}"
+        document(run("embed --split all --model run --json", "--out", out, inside / "birds" / "bird 00"))
+    with np.load(tmp_path / "plain.npz") as arrays:
+        assert arrays["ids"].tolist() == ["0.png", "1.png", "2.png", "3.png"] and "labels" not in arrays
+    assert (tmp_path / "plain.csv").read_text().splitlines() == ["id", "0.png", "1.png", "2.png", "3.png"]
+
+
 def test_several_models_make_an_ensemble_of_unit_vectors(inside, tmp_path):
     shown = document(run(f"embed birds --model encoder-0 --model encoder-1 --out {tmp_path}/v.npz --json"))
     assert (shown["protocol"]["model"], shown["protocol"]["dimensions"]) == ("encoder-0 + encoder-1", 11)
@@ -120,8 +132,15 @@ BAD = {
     "empty folder": ("embed empty --model run --out out.npz", "empty has no folders with images in them"),
     "no such split": ("embed birds --model run --split query --out out.npz", "split is 'query'"),
     "wrong root": ("embed cub --root nowhere --model run --out out.npz", "the folder nowhere does not exist"),
-    "no such model": ("embed birds --model no-such-net --out out.npz", "the model 'no-such-net' was not found"),
-    "no model folder": ("embed birds --model birds --out out.npz", "birds cannot be loaded as a Hugging Face model"),
+    "no such model": ("embed birds --model no-such-net --out out.npz", "there is no folder no-such-net and no encoder"),
+    "mistyped model": ("embed birds --model rnu --out out.npz", "no encoder of that name (did you mean run?); wanted"),
+    "no such folder": ("embed birds --model ./models/run --out out.npz", "there is no folder ./models/run and no"),
+    "a file": ("embed birds --model run/config.json --out out.npz", "there is no folder run/config.json and no"),
+    "no such hub model": ("embed birds --model nobody/net --out out.npz", "the model 'nobody/net' was not found"),
+    "no model folder": (
+        "embed birds --model birds --out out.npz",
+        "birds is a folder without an encoder; wanted a run",
+    ),
     "new weights": ("embed birds --model small --out out.npz", "'small', which has learned nothing yet"),
     "another format": ("embed birds --model run --out out.csv", "out.csv ends in .csv; vectors are written to .npz"),
     "output in the way": ("embed birds --model run --out there.npz", "there.npz exists already"),

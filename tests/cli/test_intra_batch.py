@@ -106,7 +106,7 @@ def test_a_preset_is_what_the_file_and_the_flags_win_over(tmp_path):
 def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
     tiny("resnet").save_pretrained(tmp_path / "resnet")
     smaller = "--dim 8 --image-size 32 --epochs 1 --set batch_classes=3 --set batch_per_class=2"
-    preset = f"--preset in_shop --encoder {tmp_path}/resnet {smaller}"
+    preset = f"--preset in_shop --encoder {tmp_path}/resnet {smaller} --set validation_share=0"
     document(run(f"train {write_birds(tmp_path / 'birds')} --out {tmp_path}/run {preset} {SYSTEM}"))
     encoder = json.loads((tmp_path / "run" / "encoder" / "config.json").read_text())
     assert (encoder["options"]["pooling"], encoder["options"]["dim"]) == ("max", 8)

@@ -134,7 +134,7 @@ def test_a_corrupt_picture_is_left_out_counted_and_named_or_refused(inside, tmp_
     bad = [folder / "bird 00" / "1.png", folder / "bird 11" / "2.png"]  # one trains, one is tested
     for path in bad:
         path.write_bytes(path.read_bytes()[:40])
-    command = f"train {folder} {TRAIN} --set validation_share=0 --no-nmi --json"
+    command = f"train {folder} {TRAIN} --no-nmi --json"
     outcome = run(f"{command} --out {tmp_path}/run")
     shown = json.loads(outcome.stdout)
     assert sorted(shown["corrupt"]) == sorted(map(str, bad))
@@ -159,13 +159,24 @@ BAD = {
     "no table": ("train nothing.csv --out out", "the table nothing.csv does not exist; check the path"),
     "unknown option": ("train birds --data-option share=1 --out out", "the option share=1; it has train_share"),
     "unknown key": ("train birds --config unknown-key.toml --out out", "sets 'epoch', which is no setting; wanted one"),
+    "text for a share": ("train birds --data-option train_share=half --out out", "train_share is 'half'; wanted a num"),
+    "text for a width": ("train birds --set encoder_options.width=x --out out", "width is 'x'; wanted a whole number"),
+    "given twice": (
+        "train birds --epochs 1 --set epochs=2 --out out",
+        "epochs is given as 1 and, by --set, as 2",
+    ),
     "unknown setting": ("train birds --set epoch=3 --out out", "there is 'epoch', which is no setting"),
     "no setting": ("train birds --set epochs --out out", "a setting is given as 'epochs'; wanted name=value"),
     "wrong type": ("train birds --set epochs=ten --out out", "epochs is 'ten'; wanted a whole number"),
     "no config": ("train birds --config nothing.toml --out out", "nothing.toml cannot be read"),
     "unknown system": ("train birds --system best --out out", "the system is 'best'; wanted one of baseline"),
     "unknown loss": ("train birds --loss worst --out out", "'worst'; wanted one of"),
-    "unknown encoder": ("train birds --encoder no-such-net --out out", "the model 'no-such-net' was not found"),
+    "unknown encoder": ("train birds --encoder no-such-net --out out", "there is no folder no-such-net and no encoder"),
+    "mistyped encoder": (
+        "train birds --encoder smal-rgb --out out",
+        "(did you mean small-rgb or small?); wanted",
+    ),
+    "unknown model": ("train birds --encoder nobody/net --out out", "the model 'nobody/net' was not found"),
     "unknown device": ("train birds --device tpu --out out", "the device is 'tpu'"),
     "hopeless rate": (f"train birds --out out {TRAIN} --learning-rate 1e30", "lower the learning rate"),
     "folder in the way": ("train birds --out there", "there exists already; choose another name or allow overwriting"),
@@ -230,7 +241,7 @@ def test_ctrl_c_leaves_a_partial_run_and_resume_ends_as_if_nothing_had_happened(
 
 
 def test_two_processes_write_one_run_and_speak_once(inside, tmp_path):
-    command = f"-m entourage train birds {TRAIN} --set validation_share=0 --no-nmi --json --out {tmp_path}/run"
+    command = f"-m entourage train birds {TRAIN} --no-nmi --json --out {tmp_path}/run"
     start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     outcome = subprocess.run([*start, *command.split()], capture_output=True, text=True, env=environment, timeout=120)

@@ -150,8 +150,14 @@ def test_a_picture_named_twice_is_refused(table):
         csv_table.load("train", table(text))
 
 
+@pytest.mark.filterwarnings("error::entourage.errors.EntourageWarning")
+def test_all_is_every_line(table):
+    images = csv_table.load("all", table(TWO_SETS.replace("2,pics/5", "0,pics/5")))  # a class on both sides
+    assert len(images) == len(images.labels) == TWO_SETS.strip().count("\n")
+
+
 def test_a_split_the_table_does_not_have(table):
-    with pytest.raises(InputError, match=r"split is 'test'; .* has the splits 'train', 'query' and 'gallery'"):
+    with pytest.raises(InputError, match=r"split is 'test'; .* has the splits 'train', 'query', 'gallery' and 'all'"):
         csv_table.load("test", table(TWO_SETS))
 
 

@@ -189,5 +189,8 @@ def test_no_root_to_fetch_to(monkeypatch, tmp_path):
     monkeypatch.delenv("ENTOURAGE_DATA", raising=False)
     with pytest.raises(FileError, match="no folder is given"):
         data.get("cub")
-    with pytest.raises(FileError, match="nowhere does not exist"):
-        data.get("cub", tmp_path / "nowhere")
+    with pytest.raises(FileError, match="nowhere/data does not exist"):
+        data.get("cub", tmp_path / "nowhere" / "data")
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match="file does not exist; check the root"):
+        data.get("cub", tmp_path / "file")

@@ -53,7 +53,29 @@ def test_queries_and_gallery_may_be_apart(tmp_path):
     write_pictures(tmp_path, ["train/a/1.jpg", "train/a/2.jpg", "query/b/1.jpg", "gallery/b/2.jpg"])
     assert folder.splits(tmp_path) == ("train", "query", "gallery")
     assert folder.load("gallery", tmp_path).ids.tolist() == ["gallery/b/2.jpg"]
-    with pytest.raises(InputError, match="has the splits 'train', 'query' and 'gallery'"):
+    with pytest.raises(InputError, match="has the splits 'train', 'query', 'gallery' and 'all'"):
+        folder.load("test", tmp_path)
+
+
+@pytest.mark.filterwarnings("error::entourage.errors.EntourageWarning")
+def test_all_is_every_picture_whatever_it_is_for(root, tmp_path):
+    every = folder.load("all", root)
+    assert every.labels.tolist() == [label for label in "abcde" for _ in range(2)]
+    assert folder.splits(root) == ("train", "test")
+    own = tmp_path / "e" / "own"  # classes on both sides, and of one picture, are no doubt where nothing is tested
+    write_pictures(own, ["train/a/1.jpg", "test/a/2.jpg", "test/b/1.jpg"])
+    assert folder.load("all", own).ids.tolist() == ["train/a/1.jpg", "test/a/2.jpg", "test/b/1.jpg"]
+    assert folder.load("all", own).labels.tolist() == ["a", "a", "b"]
+    assert len(folder.load("all", own / "train")) == 1  # one class cannot be divided, but embedded
+
+
+def test_all_takes_pictures_without_classes(tmp_path):
+    write_pictures(tmp_path, ["2.jpg", "1.jpg"])
+    (tmp_path / ".cache").mkdir()
+    every = folder.load("all", tmp_path)
+    assert (every.ids.tolist(), every.labels) == (["1.jpg", "2.jpg"], None)
+    assert every.take([1]).ids.tolist() == ["2.jpg"]
+    with pytest.raises(FileError, match=r"has no folders with images in them; .* or embed them as the split all"):
         folder.load("test", tmp_path)
 
 
@@ -96,5 +118,5 @@ def test_a_folder_that_is_not_there(tmp_path):
 
 
 def test_an_unknown_split_is_named(root):
-    with pytest.raises(InputError, match=r"split is 'dev'; .* has the splits 'train' and 'test'"):
+    with pytest.raises(InputError, match=r"split is 'dev'; .* has the splits 'train', 'test' and 'all'"):
         folder.load("dev", root)

@@ -170,5 +170,7 @@ def test_weights_that_are_missing_are_not_drawn_at_random(tmp_path):
 
 def test_without_transformers_the_pip_line_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtra, match=r"a Hugging Face model needs .* pip install 'entourage\[images\]'"):
+    with pytest.raises(
+        MissingExtra, match=r"no folder .*, and a Hugging Face model needs .* pip install 'entourage\[images\]'"
+    ):
         hub.load_backbone("microsoft/resnet-50")

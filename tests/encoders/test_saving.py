@@ -122,3 +122,18 @@ def test_a_damaged_folder_is_refused(change, message, tmp_path):
 def test_a_folder_that_is_no_encoder(tmp_path):
     with pytest.raises(FileError, match=r"has no config.json and no model.safetensors"):
         load_encoder(tmp_path)
+
+
+def test_the_folder_of_a_run_stands_for_its_encoder_and_a_name_like_it_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("entourage.encoders.huggingface.load_backbone", lambda *_, **__: pytest.fail("asked for"))
+    (tmp_path / "runs" / "birds").mkdir(parents=True)
+    save_encoder(tmp_path / "runs" / "birds" / "encoder", SmallResNet(dim=8, width=4))
+    monkeypatch.chdir(tmp_path)
+    assert build_encoder("runs/birds").dim == 8
+    with pytest.raises(FileError, match=r"there is no folder runs/brids .* \(did you mean runs/birds\?\)"):
+        build_encoder("runs/brids")  # which could stand for a model of the hub
+    for config in (None, '{"entourage": "0", "system": "context_refiner"}'):  # no model, and one of another kind
+        if config:
+            (tmp_path / "runs" / "config.json").write_text(config)
+        with pytest.raises(FileError, match="runs is a folder without an encoder; wanted a run"):
+            build_encoder("runs")

@@ -10,7 +10,7 @@ from pytorch_metric_learning.losses import CircleLoss
 from entourage import encoder_training
 from entourage.encoder_training import CHECKPOINT, LOG
 from entourage.encoders import save_encoder
-from entourage.errors import FileError, InputError
+from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.sampling import hold_out_classes
 from entourage.settings import TrainSettings
@@ -61,6 +61,24 @@ def test_the_weights_of_the_best_epoch_are_kept():
     held_out = hold_out_classes(IMAGES.labels, 0.3, seed=0)
     kept = map_at_r(encoder, Images(IMAGES.pixels[held_out], IMAGES.labels[held_out]))
     assert kept == pytest.approx(history.best_score, abs=1e-6)
+
+
+def test_an_encoder_that_training_did_not_improve_is_warned_of(monkeypatch):
+    scores = iter([0.5, 0.4, 0.5])
+    monkeypatch.setattr(encoder_training.EncoderTraining, "score", lambda self: next(scores))
+    with pytest.warns(
+        EntourageWarning, match=r"no epoch \(of 2\) did better .* \(MAP@R 0.5000\), so that it is kept as"
+    ):
+        _, history = train_baseline(IMAGES, settings(epochs=2))
+    assert history.best_epoch == 0
+
+
+@pytest.mark.filterwarnings("error::entourage.errors.EntourageWarning")
+@pytest.mark.parametrize(
+    "changed", [{"epochs": 0}, {"epochs": 1, "validation_share": 0.0}], ids=["no epochs", "no score"]
+)
+def test_an_encoder_that_was_not_to_be_trained_or_judged_is_not_warned_of(changed):
+    train_baseline(IMAGES, settings(**changed))
 
 
 def test_the_result_is_decided_by_data_settings_and_seed():
@@ -172,6 +190,20 @@ def test_a_run_is_resumed_only_from_the_encoder_it_began_with(tmp_path):
     save_encoder(start, other, overwrite=True)
     with pytest.raises(FileError, match="began with other weights"):
         train_baseline(IMAGES, chosen, run_folder=tmp_path / "run", resume=True)
+
+
+def test_what_a_saved_encoder_cannot_be_is_refused(tmp_path):
+    encoder, _ = train_baseline(IMAGES, settings(epochs=0, image_size=16))
+    save_encoder(tmp_path / "e", encoder)
+    chosen = {"epochs": 0, "encoder": str(tmp_path / "e"), "encoder_options": {}}
+    assert train_baseline(IMAGES, settings(**chosen, image_size=16))[0].dim == 16  # its own
+    assert train_baseline(IMAGES, TrainSettings(**chosen))[0].dim == 16  # nothing asked for
+    with pytest.raises(InputError, match=r"dim is 8 but .* is an encoder of 16 dimensions; set dim = 16"):
+        train_baseline(IMAGES, settings(**chosen, dim=8))
+    with pytest.raises(
+        InputError, match=r"image_size is 20 but .* a size of its own, \(16, 16\); leave image_size out"
+    ):
+        train_baseline(IMAGES, settings(**chosen, image_size=20))
 
 
 def test_a_run_is_resumed_with_another_number_of_workers(tmp_path):

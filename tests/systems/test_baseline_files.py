@@ -1,5 +1,7 @@
 """The baseline system on pictures in files: decoded, augmented, some of them corrupt."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from PIL import Image
 
 from entourage.data.files import ImageFiles
 from entourage.encoders import load_encoder, save_encoder
-from entourage.errors import CorruptImage, InputError
+from entourage.errors import CorruptImage, FileError, InputError
 from entourage.settings import TrainSettings
 from entourage.systems.baseline import train_baseline
 
@@ -66,6 +68,13 @@ def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(files, tmp_path):
         train_baseline(files, settings(), run_folder=tmp_path / "run", progress=interrupt)
     encoder, history = train_baseline(files, settings(), run_folder=tmp_path / "run", resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
+
+
+def test_a_run_is_not_resumed_with_other_boxes(files, tmp_path):
+    boxes = np.tile([0, 0, 12, 12], (len(files), 1))
+    train_baseline(replace(files, boxes=boxes), settings(epochs=1), run_folder=tmp_path / "run")
+    with pytest.raises(FileError, match="belongs to other data or settings"):
+        train_baseline(replace(files, boxes=boxes + 4), settings(epochs=1), run_folder=tmp_path / "run", resume=True)
 
 
 def test_a_corrupt_picture_is_left_out_and_reported_once_or_refused(files):

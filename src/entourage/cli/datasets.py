@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from entourage.cli.options import Json
-from entourage.cli.output import print_report
+from entourage.cli.output import print_report, print_warnings
+from entourage.doubts import heard_warnings
 from entourage.errors import FileError, InputError
 
 __all__ = ["datasets"]
@@ -36,7 +37,7 @@ def datasets(
         words = " ".join(word for word in (action, name) if word)
         raise InputError(f"the words after datasets are {words!r}; wanted `get` and a name, or nothing")
     try:
-        with terminal_progress(log=not as_json) as progress:
+        with heard_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
             row = data.get(name, root, progress=progress)
     except KeyboardInterrupt:
         typer.echo("stopped; the same command goes on from what has been fetched", err=True)

@@ -19,7 +19,9 @@ def embed(
         typer.Option(help="A run of `entourage train`, or a Hugging Face vision model; several make an ensemble."),
     ],
     out: Annotated[Path, typer.Option(help="File for the vectors: .npz or .parquet; .npy with a .csv beside it.")],
-    split: Annotated[str, typer.Option(help="train or test; train, query or gallery.")] = "test",
+    split: Annotated[
+        str, typer.Option(help="train or test; train, query or gallery; all, of a folder, a .csv or a file of vectors.")
+    ] = "test",
     root: Root = None,
     data_options: DataOptions = None,
     shard_size: Annotated[int, typer.Option(help="Pictures embedded between two writes to disk.")] = 4096,

@@ -8,6 +8,7 @@ import typer
 from entourage.cli.options import DataOptions, Images, Json, Overwrite, Root, Strict, Workers
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.doubts import heard_warnings
+from entourage.errors import InputError
 
 __all__ = ["train"]
 
@@ -56,7 +57,11 @@ def train(
 
     flags = {"encoder": encoder, "loss": loss, "epochs": epochs, "learning_rate": learning_rate, "dim": dim}
     flags |= {"image_size": image_size, "device": device, "workers": workers, "seed": seed}
-    given = from_pairs(settings or []) | {name: value for name, value in flags.items() if value is not None}
+    flags = {name: value for name, value in flags.items() if value is not None}
+    given = from_pairs(settings or [])
+    for name in flags.keys() & given.keys():
+        raise InputError(f"{name} is given as {flags[name]} and, by --set, as {given[name]}; wanted one: leave one out")
+    given |= flags
 
     from entourage.progress import terminal_progress
     from entourage.runs import partial_of, system_named, train_run

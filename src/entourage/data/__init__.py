@@ -16,6 +16,7 @@ from pathlib import Path
 
 from entourage.data.files import ImageFiles
 from entourage.errors import EntourageError, EntourageWarning, FileError, InputError
+from entourage.settings.reading import check_options
 from entourage.values import Embeddings, Images
 
 __all__ = ["DATASETS", "describe", "get", "load", "splits"]
@@ -70,14 +71,19 @@ def describe(root=None) -> list[dict]:
 
 
 def get(name: str, root=None, progress=None) -> dict:
-    """Fetch a dataset to a folder under the root, unless it is there; its row as in `describe`."""
+    """Fetch a dataset to a folder under the root, unless it is there; its row as in `describe`.
+
+    A root that does not exist is made, with a warning; not the folders above it, where a mistyped path would lead.
+    """
     from entourage.data.downloading import fetch
-    from entourage.data.layout import data_root
+    from entourage.data.layout import data_root, root_of
 
     module = _named(name)
     if name == _BUILT_IN or name in _BY_PATH:
         raise InputError(f"{name} is {_row(name, root)['note']}; there is nothing to fetch")
-    root = data_root(root, name)
+    root = root_of(root, name)
+    if root.exists() or not root.parent.is_dir():
+        data_root(root, name)  # refuses a file, and a place that is not there
     row = _row(name, root)
     if row["present"]:
         return row
@@ -86,6 +92,9 @@ def get(name: str, root=None, progress=None) -> dict:
             f"{name} has no address to fetch it from: get it at {module.HOME} "
             f"and put it so that {root} holds {module.PUT}"
         )
+    if not root.exists():
+        root.mkdir()
+        warnings.warn(f"the folder {root.absolute()} did not exist and is made", EntourageWarning, stacklevel=2)
     places = [fetch(archive, root, progress) for archive in module.ARCHIVES]
     row = _row(name, root)
     if not row["present"]:
@@ -122,6 +131,7 @@ def _check_options(name, module, options: dict) -> None:
             f"{name} is given the option {unknown[0]}={options[unknown[0]]!r}; it has {', '.join(known) or 'none'}: "
             "leave it out"
         )
+    check_options(module.load, options)
 
 
 def _named(name: str):

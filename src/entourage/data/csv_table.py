@@ -2,7 +2,7 @@
 
     label       a class, integer or text
     path        the image, relative to the table's folder (or to root), or absolute
-    split       train or validation
+    split       train or validation; the split "all" is every line, to be embedded
     is_query, is_gallery   True or False (1, 0) in validation, empty in train; both True everywhere, or both columns
                 left out: every image searches among all others, and the split is called "test"
     x_1, x_2, y_1, y_2     optional box, in pixels: left, right, top, bottom; empty where there is none
@@ -40,11 +40,12 @@ def load(split: str, root, *, images_root=None) -> ImageFiles:
     path = _existing(root)
     table = _read(path)
     members = _members(path, table)
-    check_split(split, tuple(members), str(path))
+    check_split(split, (*members, "all"), str(path))
     labels = _labels(path, table)
-    tested = np.concatenate([rows for name, rows in members.items() if name != "train"])
-    warn_of_shared_classes(path, labels[members["train"]], labels[tested])
-    rows = members[split]
+    if split != "all":  # which is not tested
+        tested = np.concatenate([rows for name, rows in members.items() if name != "train"])
+        warn_of_shared_classes(path, labels[members["train"]], labels[tested])
+    rows = np.arange(len(labels)) if split == "all" else members[split]
     if not len(rows):
         raise FileError(f"{path} has no line of the split {split}; wanted one or more: check its column `split`")
     if split in ("train", "test"):  # a query's match is in the gallery

@@ -17,14 +17,14 @@ __all__ = ["ImageFiles"]
 class ImageFiles:
     """An image set of files: names (N,) relative to root, labels (N,), ids (N,) text, unique (default: the names).
 
-    boxes (N, 4) integers left, top, right, bottom crop each picture after it has been turned upright; four zeros leave
-    it whole. cameras and sequences, (N,) each, tell which shots must not be counted as found (person re-identification,
-    frames of one video).
+    Pictures to be embedded alone may have no labels: None. boxes (N, 4) integers left, top, right, bottom crop each
+    picture after it has been turned upright; four zeros leave it whole. cameras and sequences, (N,) each, tell which
+    shots must not be counted as found (person re-identification, frames of one video).
     """
 
     root: Path
     names: np.ndarray
-    labels: np.ndarray
+    labels: np.ndarray | None
     ids: np.ndarray | None = None
     boxes: np.ndarray | None = None
     cameras: np.ndarray | None = None
@@ -38,7 +38,7 @@ class ImageFiles:
         _check_unique(fields["ids"])
         for name in ("labels", "cameras", "sequences"):
             values = getattr(self, name)
-            fields[name] = None if values is None and name != "labels" else _column(name, values, count)
+            fields[name] = None if values is None else _column(name, values, count)
         fields["boxes"] = None if self.boxes is None else _checked_boxes(self.boxes, fields["ids"])
         for name, value in fields.items():
             if isinstance(value, np.ndarray):

@@ -4,7 +4,8 @@
     FOLDER/train/robin/1.jpg            or the folder says so itself: train/ and test/,
     FOLDER/test/wren/2.jpg              or train/, query/ and gallery/
 
-A picture may lie anywhere below the folder of its class. Its label is the name of that folder.
+A picture may lie anywhere below the folder of its class. Its label is the name of that folder. The split "all" is every
+picture of every class, to be embedded; there a folder may also hold pictures alone, which then have no labels.
 """
 
 import os
@@ -30,7 +31,9 @@ def load(split: str, root=None, *, train_share: float | None = None) -> ImageFil
     """A split, sorted by class and file. `train_share` of the classes train; default: half."""
     folder = data_root(root, "a folder of images")
     own = _own_splits(folder)
-    check_split(split, splits(folder), str(folder))
+    check_split(split, (*splits(folder), "all"), str(folder))
+    if split == "all":
+        return _whole(folder, own)
     if own:
         if train_share is not None:
             raise InputError(f"train_share is {train_share} but {folder} has a folder for each split; leave it out")
@@ -60,6 +63,16 @@ def warn_of_single_images(where, labels: np.ndarray, split: str) -> None:
         )
 
 
+def _whole(folder: Path, own: tuple[str, ...]) -> ImageFiles:
+    """Every picture, whatever it is for."""
+    if not own and _loose_images(folder) and not _class_names(folder):
+        return ImageFiles(folder, np.array(_loose_images(folder)), None)
+    prefixes = [f"{each}/" for each in own] or [""]
+    parts = [_as_images(folder, prefix, _files_by_class(folder / prefix), "all") for prefix in prefixes]
+    names, labels = (np.concatenate([getattr(part, name) for part in parts]) for name in ("names", "labels"))
+    return ImageFiles(folder, names, labels)
+
+
 def _own_splits(folder: Path) -> tuple[str, ...]:
     for names in _OWN_SPLITS:
         if all((folder / name).is_dir() for name in names):
@@ -69,13 +82,13 @@ def _own_splits(folder: Path) -> tuple[str, ...]:
 
 def _files_by_class(folder: Path) -> dict[str, list[str]]:
     """Every class with its files, relative to the folder; classes without images are left out, with a warning."""
-    classes = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
-    files = {label: _images_below(folder, label) for label in classes}
+    files = {label: _images_below(folder, label) for label in _class_names(folder)}
     empty = [label for label, found in files.items() if not found]
     if len(empty) == len(files):
+        fix = "check the path" if not _loose_images(folder) else "sort its pictures so, or embed them as the split all"
         raise FileError(
             f"{folder} has no folders with images in them; wanted one folder a class, with files such as "
-            f"{', '.join(IMAGE_SUFFIXES[:3])}: check the path"
+            f"{', '.join(IMAGE_SUFFIXES[:3])}: {fix}"
         )
     if empty:
         warnings.warn(
@@ -85,6 +98,14 @@ def _files_by_class(folder: Path) -> dict[str, list[str]]:
             stacklevel=4,
         )
     return {label: found for label, found in files.items() if found}
+
+
+def _class_names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
+
+
+def _loose_images(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_file() and is_image_name(entry.name))
 
 
 def _images_below(folder: Path, label: str) -> list[str]:

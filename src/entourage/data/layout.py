@@ -22,6 +22,7 @@ __all__ = [
     "is_image_name",
     "read_columns",
     "read_text",
+    "root_of",
     "warn_of_shared_classes",
     "whole_numbers",
 ]
@@ -42,11 +43,17 @@ class Count(NamedTuple):
 
 def data_root(root, name: str) -> Path:
     """The folder given, or the one ENTOURAGE_DATA names; it must exist."""
+    root = root_of(root, name)
+    if not root.is_dir():
+        raise NotFound(f"the folder {root} does not exist; check the root of the data")
+    return root
+
+
+def root_of(root, name: str) -> Path:
+    """The same, whether it exists or not."""
     root = root if root is not None else os.environ.get("ENTOURAGE_DATA") or None
     if root is None:
         raise NotFound(f"{name} is read from disk but no folder is given; wanted root, --root or ENTOURAGE_DATA")
-    if not Path(root).is_dir():
-        raise NotFound(f"the folder {root} does not exist; check the root of the data")
     return Path(root)
 
 

@@ -31,7 +31,7 @@ def load_backbone(name: str, *, pretrained: bool = True, own_pooling: bool = Fal
     ("resnet", "vit", "dinov2", ...) stands for its default configuration and nothing is downloaded. own_pooling: the
     weights of the model's own pooling are needed too.
     """
-    transformers = _transformers()
+    transformers = _transformers("" if Path(name).is_dir() else f"there is no folder {name}, and ")
     if not pretrained and name in transformers.CONFIG_MAPPING:
         config = transformers.AutoConfig.for_model(name)
         return backbone_from_config(config), _usual(config)
@@ -193,9 +193,9 @@ def _quiet() -> Iterator[None]:
             reports.enable_progress_bar()
 
 
-def _transformers():
+def _transformers(known: str = ""):
     try:
         import transformers
     except ImportError as error:
-        raise MissingExtra("images", "a Hugging Face model") from error
+        raise MissingExtra("images", f"{known}a Hugging Face model") from error
     return transformers

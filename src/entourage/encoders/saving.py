@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
+from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +15,17 @@ from entourage.encoders.huggingface import HuggingFaceEncoder
 from entourage.encoders.sliced import SlicedEncoder
 from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
-from entourage.errors import CorruptImage, InputError
+from entourage.errors import CorruptImage, FileError, InputError
 from entourage.preprocessing import Preprocessing
+from entourage.settings.reading import check_options
 from entourage.store import add_weights, read_model, usable_model, write_model
 
 __all__ = [
     "build_encoder",
     "encoder_fingerprint",
-    "is_saved_encoder",
     "load_encoder",
     "save_encoder",
+    "saved_encoder",
     "small_encoder_for",
 ]
 
@@ -29,6 +33,8 @@ _SYSTEM = "encoder"
 _SMALL = {"small": {"in_channels": 1, "size": 32}, "small-rgb": {"in_channels": 3, "size": 64}}
 _LOOKED_AT = 8
 _OF_VECTORS = {"linear": {}, "mlp": {"hidden": (512,)}}
+_IN_A_RUN = "encoder"  # where a run keeps its own
+_ON_THE_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*")  # owner/name
 
 
 def small_encoder_for(items) -> str:
@@ -54,7 +60,7 @@ def build_encoder(name: str, **options) -> nn.Module:
 
     "small" and "small-rgb" are the small residual net, with new weights (its `size` is that of the pictures, 32 and 64
     if not given, or None to keep theirs); "linear" and "mlp" take vectors of `in_dim` dimensions; a folder written by
-    save_encoder is loaded; any other name is a Hugging Face model, by folder or hub name.
+    save_encoder, or of a run, is loaded; others are Hugging Face models, by folder or hub name (owner/name).
 
     >>> build_encoder("small", dim=16).dim
     16
@@ -68,20 +74,61 @@ def build_encoder(name: str, **options) -> nn.Module:
         if "in_dim" not in options:
             raise InputError(f"the encoder {name} takes vectors; wanted items that are vectors, or in_dim")
         return _with_options(name, VectorEncoder, _OF_VECTORS[name] | options)
-    if is_saved_encoder(name):
+    saved = saved_encoder(name)
+    if saved is not None:
         if options:
             raise InputError(f"{name} is an encoder with settings of its own; leave out {', '.join(sorted(options))}")
-        return load_encoder(name)
-    return _with_options(name, lambda **known: HuggingFaceEncoder.from_name(name, **known), options)
+        return load_encoder(saved)
+    if options.get("pretrained", True):  # if not, the name may be that of an architecture
+        _check_may_be_a_model(name)
+    return _with_options(name, HuggingFaceEncoder, options, partial(HuggingFaceEncoder.from_name, name))
 
 
-def is_saved_encoder(folder) -> bool:
-    """Whether save_encoder wrote that folder."""
+def saved_encoder(folder) -> Path | None:
+    """The folder that save_encoder wrote, which may be that of a run; None if it is neither."""
+    places = Path(folder), Path(folder) / _IN_A_RUN
+    return next((place for place in places if _own_config(place).get("system") == _SYSTEM), None)
+
+
+def _own_config(folder: Path) -> dict:
+    """The config.json of a folder that entourage wrote; an empty one of any other."""
     try:
-        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and config.get("system") == _SYSTEM and "entourage" in config
+        return {}
+    return config if isinstance(config, dict) and "entourage" in config else {}
+
+
+def _check_may_be_a_model(name: str) -> None:
+    """Refuse what is no Hugging Face model for certain, before its library is asked for: a typing error mostly."""
+    folder = Path(name)
+    if folder.is_dir():
+        if _own_config(folder) or not (folder / "config.json").is_file():
+            raise FileError(
+                f"{name} is a folder without an encoder; wanted a run of `entourage train`, a saved encoder, or a "
+                "Hugging Face model with config.json and model.safetensors"
+            )
+        return
+    near = _meant(folder)
+    if near or folder.exists() or not _ON_THE_HUB.fullmatch(name):
+        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+        raise FileError(
+            f"there is no folder {name} and no encoder of that name{hint}; wanted the folder of a run or of a saved "
+            f"encoder, {', '.join(_built_in())} to train one, or a model of the Hugging Face hub as owner/name"
+        )
+
+
+def _meant(folder: Path) -> list[str]:
+    """What has a name like it: encoders beside it and, if it names no place, built-in ones."""
+    beside = [place for place in folder.parent.glob("*") if place.is_dir() and saved_encoder(place)]
+    known = {place.name: str(place) for place in beside}
+    if len(folder.parts) == 1:
+        known |= {name: name for name in _built_in()}
+    return [known[name] for name in get_close_matches(folder.name, known)]
+
+
+def _built_in() -> tuple[str, ...]:
+    return *_SMALL, *_OF_VECTORS
 
 
 def save_encoder(folder, encoder: nn.Module, *, overwrite: bool = False) -> None:
@@ -138,9 +185,10 @@ def _from_config(config: dict) -> nn.Module:
     return SmallResNet(**options) if kind == "small" else HuggingFaceEncoder.from_config(config["model"], **options)
 
 
-def _with_options(name: str, build, options: dict) -> nn.Module:
+def _with_options(name: str, kind: type, options: dict, build=None) -> nn.Module:
+    check_options(kind.__init__, options)
     try:
-        return build(**options)
+        return (build or kind)(**options)
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise

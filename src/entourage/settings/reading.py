@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from entourage.errors import FileError, InputError
 
-__all__ = ["check_types", "from_pairs", "from_toml", "to_dict"]
+__all__ = ["check_options", "check_types", "from_pairs", "from_toml", "to_dict"]
 
 Settings = TypeVar("Settings")
 
@@ -72,6 +72,21 @@ def check_types(settings) -> None:
     for name, kind in typing.get_type_hints(type(settings)).items():
         value = getattr(settings, name)
         if not _fits(value, kind):
+            raise InputError(f"{name} is {value!r}; wanted {_described(kind)}")
+
+
+def check_options(function, options: dict) -> None:
+    """Refuse text where the function declares something else; `from_pairs` leaves as text what it cannot read.
+
+    >>> def load(share: float = 0.5): ...
+    >>> check_options(load, {"share": "half"})
+    Traceback (most recent call last):
+    entourage.errors.InputError: share is 'half'; wanted a number
+    """
+    kinds = typing.get_type_hints(function)
+    for name, value in options.items():
+        kind = kinds.get(name, Any)
+        if isinstance(value, str) and not {str, Any} & {kind, *typing.get_args(kind)}:
             raise InputError(f"{name} is {value!r}; wanted {_described(kind)}")
 
 

@@ -15,7 +15,8 @@ _DRIFTING = 500  # items whose arrows can be told apart
 
 _READING = {
     "drift": "Pale: where an item lies among the raw vectors. An arrow leads to where refinement takes it. Items of "
-    "one class that gather are easier to find.",
+    "one class that gather are easier to find. Of many items some are shown, laid out by themselves; in the "
+    "picture of all, which entourage plot drift makes, they lie elsewhere.",
     "query": "The nearest items before and after; an arrow leads from an item's old place to its new one. Wider lines: "
     "what the query looked at more, step by step.",
     "steps": "Points gained over the raw vectors after each step.",

@@ -2,6 +2,7 @@
 
 from entourage.errors import EntourageError
 from entourage.plots import PLOTS, PlotOptions, applicable
+from entourage.plots.options import DRIFTING
 from entourage.report.blocks import Heading, Paragraph
 from entourage.report.pictures import Picture
 
@@ -11,7 +12,6 @@ __all__ = ["draw_all"]
 SHOWN = ("training", "drift", "query", "steps", "grid", "learners", "specialities", "gradients", "attention", "parts")
 # Lines and axes that may be laid out anew for a narrow screen; in the others every place was chosen for the size.
 _NARROW = ("gradients", "learners", "steps", "training")
-_DRIFTING = 500  # items whose arrows can be told apart
 
 _READING = {
     "drift": "Pale: where an item lies among the raw vectors. An arrow leads to where refinement takes it. Items of "
@@ -41,7 +41,7 @@ def draw_all(run, seed: int = 0, progress=None) -> list:
 
 
 def _drawn(kind: str, run, seed: int, progress):
-    options = PlotOptions(seed=seed, points=_DRIFTING if kind == "drift" else None)
+    options = PlotOptions(seed=seed, points=DRIFTING if kind == "drift" else None)
     try:
         figure = PLOTS[kind].draw(run, options, progress)
     except (EntourageError, OSError) as error:  # such as pictures that are gone

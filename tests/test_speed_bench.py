@@ -64,6 +64,8 @@ def test_every_bench_that_is_here_runs_and_is_written_down(speed, no_children, t
     entries = entries_of(tmp_path / "n300.json")
     assert {entry["module"] for entry in entries} == {path.stem for path in SPEED.glob("*.py")} & set(speed.MODULES)
     assert [entry for entry in entries if "error" in entry["detail"]] == []
+    drawn = {entry["bench"] for entry in entries if entry["module"] == "pictures"}
+    assert drawn == {"plot drift, d = 64", "plot query, d = 64", "plot drift, d = 512"}
     table = (tmp_path / "n300.md").read_text()
     assert "numba threads on" in table and "faiss-cpu 1." in table
     assert all(entry["bench"] in table for entry in entries)

@@ -14,6 +14,7 @@ from entourage import data
 from entourage.embedding import embed
 from entourage.figures import save
 from entourage.plots import PlotOptions, draw
+from entourage.plots.options import DRIFTING
 from entourage.refinements import Looks, PictureSource, open_refinement, write_refinement
 from entourage.settings import TrainSettings
 from entourage.store import check_free, new_folder
@@ -25,7 +26,6 @@ __all__ = ["DemoResult", "DemoSettings", "run_demo"]
 
 _DATA = "glyphs"
 _PICTURES = {"drift": "drift", "query": "query", "sheet": "retrieval", "steps": "steps"}  # and their files
-_POINTS = 480  # of the drift, so that single pictures can be seen, and all classes be named
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def run_demo(
         np.savez(filling / "train.npz", vectors=training.vectors, labels=training.labels)
         run = open_refinement(filling, pictures=[unseen])
         for done, (kind, name) in enumerate(_PICTURES.items()):
-            options = PlotOptions(points=_POINTS if kind == "drift" else None, seed=seed)
+            options = PlotOptions(points=DRIFTING if kind == "drift" else None, seed=seed)
             save(draw(kind, run, options), filling / f"{name}.png")
             if progress:
                 progress("drawing pictures", done + 1, len(_PICTURES))

@@ -36,16 +36,24 @@ MAP_AT = 1000
 
 @dataclass(frozen=True)
 class Scores:
-    """Metrics as fractions in [0, 1], the protocol they were measured under, and R@1 and AP@R of each query."""
+    """Metrics as fractions in [0, 1], the protocol they were measured under, and what each query adds to them."""
 
     metrics: dict[str, float]
     protocol: dict
-    recall_at_1: np.ndarray
-    """(N,) 1 where the nearest item has the query's label."""
-    average_precision: np.ndarray
-    """(N,) average precision at R of each query."""
+    per_query: dict[str, np.ndarray]
+    """(N,) of every metric that is a mean over queries: of all but NMI."""
     warnings: tuple[str, ...] = ()
     """Why these scores may mean less than they seem to; each is also given as an EntourageWarning."""
+
+    @property
+    def recall_at_1(self) -> np.ndarray:
+        """(N,) 1 where the nearest item has the query's label."""
+        return self.per_query["recall@1"]
+
+    @property
+    def average_precision(self) -> np.ndarray:
+        """(N,) average precision at R of each query."""
+        return self.per_query["map@r"]
 
     def document(self) -> dict:
         """What `--json` prints."""
@@ -121,7 +129,7 @@ def evaluate_embeddings(
         warnings.warn(doubt, EntourageWarning, stacklevel=2)
     protocol = _protocol(queries, target, searched is queries, own_rows, matches, no_match, nmi, seed)
     protocol |= described_rules(target, len(searched) - len(target), junk)
-    return Scores(values, protocol, per_query["recall@1"], per_query["map@r"], doubts)
+    return Scores(values, protocol, per_query, doubts)
 
 
 def _check_matches(matches: np.ndarray) -> None:

@@ -83,11 +83,10 @@ class Training:
         return self._once("neighbors", find)
 
     def per_query(self, *, progress=None) -> dict[str, np.ndarray]:
-        """ "recall@1" and "map@r" of each query, (N,)."""
+        """Every metric of each query, (N,): "recall@1", "map@r" and so on."""
 
         def score() -> dict:
-            scores = evaluate_embeddings(*self.embedded(progress=progress), nmi=False, progress=progress)
-            return {"recall@1": scores.recall_at_1, "map@r": scores.average_precision}
+            return evaluate_embeddings(*self.embedded(progress=progress), nmi=False, progress=progress).per_query
 
         return self._once("per query", score)
 

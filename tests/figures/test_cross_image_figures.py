@@ -105,6 +105,7 @@ def test_histograms_of_three_epochs_and_medians_of_all():
         steps = [patch.get_data().values for patch in axes.patches]
         np.testing.assert_allclose(steps[0], 100 * counts["baseline"][epoch] / 5000)
         np.testing.assert_allclose(steps[1], 100 * counts["cross-image"][epoch] / 5000)
+    assert len({axes.get_ylim() for axes in panels}) == 1 and panels[0].get_ylim()[0] == 0  # epochs are compared
     lines = medians.lines
     np.testing.assert_allclose(lines[0].get_ydata(), [-4 - 0.1 * epoch for epoch in range(1, 8)], atol=0.1)
     np.testing.assert_allclose(lines[1].get_ydata(), -3.5, atol=0.1)

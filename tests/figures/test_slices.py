@@ -23,6 +23,7 @@ def test_a_panel_for_each_k_and_a_line_for_each_model():
         styles = {(line.get_linestyle(), line.get_marker()) for line in axes.get_lines()}
         assert len(styles) == len(RECALLS)  # told apart without colour
         assert axes.get_xlabel() == "first m slices"
+        assert axes.get_ylim() == figure.axes[0].get_ylim()  # panels are compared
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == list(RECALLS)
     check_legible(figure)
 

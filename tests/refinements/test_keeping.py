@@ -48,8 +48,10 @@ def test_scores_and_intervals_are_those_of_the_vectors(run):
     before, after = (evaluate_embeddings(each, nmi=False) for each in (run.items, run.refined))
     assert run.document["metrics_before"] == pytest.approx(before.metrics)
     assert run.document["metrics"] == pytest.approx(after.metrics)
-    wanted = paired_bootstrap(after.average_precision, before.average_precision).document()
-    assert run.document["intervals"]["map@r"] == pytest.approx(wanted)
+    assert run.document["intervals"].keys() == after.metrics.keys()
+    for name, interval in run.document["intervals"].items():
+        wanted = paired_bootstrap(after.per_query[name], before.per_query[name])
+        assert interval == pytest.approx(wanted.document()), name
     np.testing.assert_allclose(run.gains(), after.average_precision - before.average_precision)
     np.testing.assert_array_equal(run.per_query()["after"]["recall@1"], after.recall_at_1)
 

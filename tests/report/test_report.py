@@ -95,6 +95,21 @@ def test_a_run_is_asked_once_what_it_has(labelled, monkeypatch):
     assert drawing.draw_all(labelled) == [] and asked == [labelled]
 
 
+def test_the_drift_shows_the_items_that_the_demo_draws(labelled, monkeypatch):
+    from entourage import demo
+    from entourage.report import drawing
+
+    asked = []
+
+    def refuse(self, run, options, progress):
+        asked.append(options)
+        raise InputError("refused")
+
+    monkeypatch.setattr(type(drawing.PLOTS["drift"]), "draw", refuse)
+    drawing._drawn("drift", labelled, 3, None)
+    assert (asked[0].points, asked[0].seed) == (demo.DRIFTING, 3)
+
+
 @pytest.mark.parametrize("error", [InputError, FileNotFoundError])
 def test_a_figure_that_cannot_be_drawn_is_a_sentence(labelled, tmp_path, monkeypatch, error):
     from entourage.plots import Plot

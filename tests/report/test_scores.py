@@ -50,6 +50,12 @@ def test_intervals_are_drawn_on_one_scale(html):
     assert all("aria-hidden" in bar for bar in bars)
 
 
+def test_why_nmi_has_no_interval_is_said_where_others_have_one(html):
+    assert find(html, "caption")[0].text == "In percent. NMI has no interval: it is no mean over queries."
+    without = [ScoreTable("In percent.", AFTER, BEFORE), ScoreTable("In percent.", {"map@r": 0.5}, None, INTERVALS)]
+    assert [find(table.html(), "caption")[0].text for table in without] == ["In percent."] * 2
+
+
 def test_without_intervals_there_is_no_column_for_them():
     html = ScoreTable("In percent.", AFTER, BEFORE).html()
     assert [each.text for each in find(html, "th")][:4] == ["metric", "before", "after", "change"]
@@ -74,6 +80,8 @@ def test_a_single_state_has_scores_and_intervals_of_its_own():
         (0.1, {"low": 0.0, "high": 0.2}, ("≈", "no clear change")),
         (0.1, None, ("△", "higher")),
         (0.0, None, ("=", "the same")),
+        (0.0, {"low": 0.0, "high": 0.0}, ("=", "the same")),
+        (0.0, {"low": -0.1, "high": 0.1}, ("≈", "no clear change")),
     ],
 )
 def test_a_mark_is_as_sure_as_the_interval(difference, interval, mark):

@@ -25,6 +25,7 @@ _STREAM, _TRAVELLER = "#1f6fb4", "#c4314b"  # mean arrows; dots on their way ove
 _WIDTH, _HEIGHT = 10.0, 7.4  # inches, of the plane
 _MARGIN, _ABOVE, _BELOW = 0.15, 0.85, 0.5
 _SHORTEST = 0.06  # inches; a shorter arrow would be a speck
+_LEADER = 1.6  # inches from an item to its picture at most: longer lines cross each other
 _PICTURE, _TEXT = (0.46, 0.46), (1.45, 0.44)
 _TRIED = 10  # places looked for in vain, for each thumbnail: on a full sheet each takes milliseconds
 _CELL = 0.42  # inches between mean arrows
@@ -206,7 +207,7 @@ class DriftPicture:
         for row in self._farthest(most)[: _TRIED * most]:
             if not shown:
                 break
-            place = room.place(size, self.places[-1, row], farthest=1.6 if not self.dense else 5.0)
+            place = room.place(size, self.places[-1, row], farthest=_LEADER)
             if place is None:
                 continue
             shown -= 1

@@ -24,15 +24,18 @@ def draw_gradients(counts: dict[str, dict[int, np.ndarray]], edges: np.ndarray, 
     head(figure, title)
     grid = figure.add_gridspec(len(shown), 2, width_ratios=(1.5, 1))
     limits = _limits(counts, shown, edges)
-    panels = [figure.add_subplot(grid[line, 0]) for line in range(len(shown))]
+    panels = []
+    for line in range(len(shown)):  # one scale for all epochs
+        panels.append(figure.add_subplot(grid[line, 0], sharey=panels[0] if panels else None))
     for axes, epoch in zip(panels, shown, strict=True):
         for (name, by_epoch), (colour, style, _) in zip(counts.items(), STYLES, strict=False):
             share = np.asarray(by_epoch[epoch], float) / max(np.sum(by_epoch[epoch]), 1)
             axes.stairs(100 * share, edges, color=colour, linestyle=style, linewidth=1.8, label=name)
-        axes.set(xlim=limits, ylim=(0, None))
+        axes.set(xlim=limits)
         axes.set_title(f"epoch {epoch}", loc="left", fontsize=10)
         axes.set_ylabel("% of values", fontsize=9)
         tidy(axes)
+    panels[0].set_ylim(0, None)
     panels[-1].set_xlabel("log₁₀ |gradient| at the encoder's output")
     medians = figure.add_subplot(grid[:, 1])
     _medians(medians, counts, edges, epochs)

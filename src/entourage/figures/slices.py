@@ -17,13 +17,14 @@ _CELL = 0.62  # inches
 def draw_first_slices(recalls: dict[str, dict[int, Sequence[float]]], title: str) -> Figure:
     """Recall of the first m slices together (Fig. S2 of Divide and Conquer): a panel for each k, a line for each model.
 
+    All panels have one scale, as they are looked at side by side.
     recalls[model][k][m - 1]: recall@k of the first m slices of that model, a fraction.
     """
     ks = list(next(iter(recalls.values())))
     figure = Figure(figsize=(1.2 + 3.4 * len(ks), 3.9), layout="constrained")
     head(figure, title)
-    for place, k in enumerate(ks, start=1):
-        axes = figure.add_subplot(1, len(ks), place)
+    panels = figure.subplots(1, len(ks), sharey=True, squeeze=False)[0]
+    for axes, k in zip(panels, ks, strict=True):
         for (model, by_k), (colour, line, marker) in zip(recalls.items(), STYLES, strict=False):
             values = [100 * value for value in by_k[k]]
             axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, linestyle=line, label=model)
@@ -31,9 +32,8 @@ def draw_first_slices(recalls: dict[str, dict[int, Sequence[float]]], title: str
         axes.set_xlabel("first m slices")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         tidy(axes)
-        if place == 1:
-            axes.set_ylabel("%")
-            axes.legend(frameon=False)
+    panels[0].set_ylabel("%")
+    panels[0].legend(frameon=False)
     return figure
 
 

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-__all__ = ["PlotOptions"]
+__all__ = ["DRIFTING", "PlotOptions"]
+
+DRIFTING = 480
+"""Items of a drift whose arrows can be told apart; of 20 each, all classes can be named."""
 
 
 @dataclass(frozen=True)

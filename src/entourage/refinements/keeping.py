@@ -124,15 +124,12 @@ def _document(before: Scores | None, after: Scores | None, told: dict, doubts: l
         return {"protocol": told, "metrics": {}, "metrics_before": {}, "intervals": {}, "warnings": doubts}
     from entourage.compare.differences import paired_bootstrap
 
-    pairs = {
-        "recall@1": (after.recall_at_1, before.recall_at_1),
-        "map@r": (after.average_precision, before.average_precision),
-    }
+    intervals = {name: paired_bootstrap(values, before.per_query[name]) for name, values in after.per_query.items()}
     return {
         "protocol": told | after.protocol,
         "metrics": after.metrics,
         "metrics_before": before.metrics,
-        "intervals": {name: paired_bootstrap(*values).document() for name, values in pairs.items()},
+        "intervals": {name: interval.document() for name, interval in intervals.items()},
         "warnings": doubts,
     }
 

@@ -2,6 +2,7 @@
 
 from entourage.errors import EntourageError
 from entourage.plots import PLOTS, PlotOptions, applicable
+from entourage.plots.options import DRIFTING
 from entourage.report.blocks import Heading, Paragraph
 from entourage.report.pictures import Picture
 
@@ -11,11 +12,11 @@ __all__ = ["draw_all"]
 SHOWN = ("training", "drift", "query", "steps", "grid", "learners", "specialities", "gradients", "attention", "parts")
 # Lines and axes that may be laid out anew for a narrow screen; in the others every place was chosen for the size.
 _NARROW = ("gradients", "learners", "steps", "training")
-_DRIFTING = 500  # items whose arrows can be told apart
 
 _READING = {
     "drift": "Pale: where an item lies among the raw vectors. An arrow leads to where refinement takes it. Items of "
-    "one class that gather are easier to find.",
+    "one class that gather are easier to find. Of many items some are shown, laid out by themselves; in the "
+    "picture of all, which entourage plot drift makes, they lie elsewhere.",
     "query": "The nearest items before and after; an arrow leads from an item's old place to its new one. Wider lines: "
     "what the query looked at more, step by step.",
     "steps": "Points gained over the raw vectors after each step.",
@@ -40,7 +41,7 @@ def draw_all(run, seed: int = 0, progress=None) -> list:
 
 
 def _drawn(kind: str, run, seed: int, progress):
-    options = PlotOptions(seed=seed, points=_DRIFTING if kind == "drift" else None)
+    options = PlotOptions(seed=seed, points=DRIFTING if kind == "drift" else None)
     try:
         figure = PLOTS[kind].draw(run, options, progress)
     except (EntourageError, OSError) as error:  # such as pictures that are gone

@@ -1,7 +1,8 @@
 """The table of scores: before, after, and what lies between them with its interval; and the same in one sentence.
 
 A change is marked by a shape besides its colour: ▲ and ▼ where the interval leaves no doubt, △ and ▽ where there is no
-interval, ≈ where it holds zero.
+interval, ≈ where it holds zero, = where nothing changed. NMI is a score of the whole set: queries that are drawn again
+would have no clusters of their own, so that it has no interval.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,8 +55,10 @@ def change_mark(difference: float, interval: Mapping | None) -> tuple[str, str]:
     >>> change_mark(0.02, {"low": -0.01, "high": 0.05})
     ('≈', 'no clear change')
     """
+    if difference == 0 and (interval is None or interval["low"] == interval["high"] == 0):  # for every single query
+        return "=", "the same"
     if interval is None:
-        return ("△", "higher") if difference > 0 else ("▽", "lower") if difference < 0 else ("=", "the same")
+        return ("△", "higher") if difference > 0 else ("▽", "lower")
     if interval["low"] > 0:
         return "▲", "better"
     return ("▼", "worse") if interval["high"] < 0 else ("≈", "no clear change")
@@ -99,8 +102,12 @@ class ScoreTable:
 
     def html(self) -> str:
         rows = "\n".join(self._change_row(name) if self.before else self._score_row(name) for name in self.metrics)
-        caption = f"<caption>{escape(self.caption)}</caption>"
+        caption = f"<caption>{escape(self._said())}</caption>"
         return f'<table class="scores">{caption}{self._head()}<tbody>\n{rows}\n</tbody></table>'
+
+    def _said(self) -> str:
+        lacks = self.intervals and "nmi" in self.metrics
+        return self.caption + " NMI has no interval: it is no mean over queries." * bool(lacks)
 
     def _head(self) -> str:
         change = "change (95 % interval)" if self.intervals else "change"

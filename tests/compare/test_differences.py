@@ -6,7 +6,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from entourage.compare import harm, paired_bootstrap
+from entourage.compare import harm, paired_bootstrap, paired_bootstraps
 from entourage.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -26,6 +26,18 @@ def test_the_bootstrap_is_that_of_a_plain_loop():
     assert found.difference == pytest.approx(np.mean(values - reference))
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
     assert found.low < found.difference < found.high
+
+
+def test_many_metrics_have_the_intervals_each_would_have_alone_from_resamples_drawn_once(monkeypatch):
+    rng = np.random.default_rng(2)
+    values, reference = ({name: rng.random(30) for name in "abc"} for _ in range(2))
+    alone = {name: paired_bootstrap(values[name], reference[name], seed=4) for name in values}
+    made, default_rng = [], np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: made.append(seed) or default_rng(seed))
+    found = paired_bootstraps(values, reference, seed=4)
+    assert made == [4] and list(found) == list(alone)
+    for name, interval in alone.items():
+        assert found[name].document() == pytest.approx(interval.document())
 
 
 def test_equal_values_differ_by_exactly_nothing_and_a_shift_by_itself():

@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 
 from entourage.compare.contenders import BUDGET, Contender, chosen_in_fit, select
-from entourage.compare.differences import RESAMPLES, harm, paired_bootstrap
+from entourage.compare.differences import RESAMPLES, harm, paired_bootstraps
 from entourage.compare.memory import peak_memory
 from entourage.compare.tuning import CLASSES_TO_REHEARSE, choose_settings
 from entourage.errors import EntourageError, InputError
@@ -55,9 +55,8 @@ class Row:
         if self.skipped:
             return {"method": self.method, "skipped": self.skipped}
         own, reference = self.per_query, raw.per_query
-        versus = {
-            f"{name}_vs_raw": paired_bootstrap(own[name], reference[name]).document() for name in ("recall@1", "map@r")
-        }
+        intervals = paired_bootstraps({name: own[name] for name in ("recall@1", "map@r")}, reference)
+        versus = {f"{name}_vs_raw": interval.document() for name, interval in intervals.items()}
         memory = [run.peak_memory_mb for run in self.runs if run.peak_memory_mb is not None]
         seconds = ("fit_seconds", "tune_seconds", "apply_seconds")
         return {

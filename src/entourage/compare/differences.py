@@ -3,16 +3,16 @@
 Both methods ranked the same N queries, so their values are compared query by query.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from entourage.errors import InputError
 
-__all__ = ["Interval", "harm", "paired_bootstrap"]
+__all__ = ["Interval", "harm", "paired_bootstrap", "paired_bootstraps"]
 
 RESAMPLES = 1000
-_VALUES_AT_ONCE = 2**22
 # Means over seeds of equal values may differ by rounding; they are unchanged.
 _UNCHANGED = 1e-9
 
@@ -37,21 +37,35 @@ def paired_bootstrap(
     >>> paired_bootstrap([0.5, 1.0], [0.25, 0.75])
     Interval(difference=0.25, low=0.25, high=0.25)
     """
+    options = {"resamples": resamples, "confidence": confidence, "seed": seed}
+    return paired_bootstraps({"": values}, {"": reference}, **options)[""]
+
+
+def paired_bootstraps(
+    values: Mapping, reference: Mapping, *, resamples: int = RESAMPLES, confidence: float = 0.95, seed: int = 0
+) -> dict[str, Interval]:
+    """The same of M metrics by name, whose values are of the same queries: all by the same resamples, drawn once."""
+    differences = np.stack([_differences(values[name], reference[name]) for name in values], axis=1)  # (N, M)
+    tail = (1 - confidence) / 2
+    ends = np.quantile(_resampled_means(differences, resamples, seed), [tail, 1 - tail], axis=0)  # (2, M)
+    columns = zip(values, differences.mean(axis=0).tolist(), *ends.tolist(), strict=True)
+    return {name: Interval(*numbers) for name, *numbers in columns}
+
+
+def _differences(values, reference) -> np.ndarray:
     values, reference = np.asarray(values, np.float64), np.asarray(reference, np.float64)
     if values.shape != reference.shape or values.ndim != 1 or not len(values):
         raise InputError(
             f"values have shape {values.shape} and the reference {reference.shape}; wanted one of each per query, (N,)"
         )
-    differences = values - reference
+    return values - reference
+
+
+def _resampled_means(differences: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """(resamples, M) of differences (N, M): how often each query is drawn, times what it differs by."""
     count, rng = len(differences), np.random.default_rng(seed)
-    size = max(1, _VALUES_AT_ONCE // count)
-    means = [
-        differences[rng.integers(count, size=(min(size, resamples - start), count))].mean(axis=1)
-        for start in range(0, resamples, size)
-    ]
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(np.concatenate(means), [tail, 1 - tail])
-    return Interval(float(differences.mean()), float(low), float(high))
+    drawn = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(resamples))
+    return np.stack([often @ differences for often in drawn]) / count
 
 
 def harm(ids, labels, before: dict, after: dict) -> dict:

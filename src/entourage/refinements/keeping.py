@@ -122,9 +122,9 @@ def _scores(items: Embeddings, context: Embeddings | None, **options) -> Scores 
 def _document(before: Scores | None, after: Scores | None, told: dict, doubts: list[str]) -> dict:
     if not (before and after):
         return {"protocol": told, "metrics": {}, "metrics_before": {}, "intervals": {}, "warnings": doubts}
-    from entourage.compare.differences import paired_bootstrap
+    from entourage.compare.differences import paired_bootstraps
 
-    intervals = {name: paired_bootstrap(values, before.per_query[name]) for name, values in after.per_query.items()}
+    intervals = paired_bootstraps(after.per_query, before.per_query)
     return {
         "protocol": told | after.protocol,
         "metrics": after.metrics,

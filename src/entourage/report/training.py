@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from entourage.compare.differences import paired_bootstrap
+from entourage.compare.differences import paired_bootstraps
 from entourage.errors import EntourageError
 from entourage.plots.of_trainings import source_of, spread_queries
 from entourage.report.blocks import Beside, Doubts, Facts, Heading, Paragraph, Table, flattened
@@ -62,9 +62,9 @@ def _lede(run) -> str:
 
 
 def _score_table(run, scores: dict | None) -> ScoreTable:
-    intervals = {}
-    for name, values in (scores or {}).items():
-        intervals[name] = paired_bootstrap(values, np.zeros(len(values))).document()
+    nothing = {name: np.zeros(len(values)) for name, values in (scores or {}).items()}
+    found = paired_bootstraps(scores, nothing) if scores else {}
+    intervals = {name: interval.document() for name, interval in found.items()}
     return ScoreTable("In percent.", run.document["metrics"], intervals=intervals)
 
 

@@ -220,13 +220,19 @@ def _hubness(graph: Graph) -> list[Finding]:
     ]
 
 
-def _cone(items: Embeddings) -> Finding:
-    """The mean cosine of two different items, by the length of the mean vector m: (N |m|² - 1) / (N - 1)."""
+def mean_cosine(items: Embeddings) -> float | None:
+    """Of two different items, by the length of the mean vector m: (N |m|² - 1) / (N - 1); None of a single one."""
     count = len(items)
     if count == 1:
-        return Finding("mean_cosine", None)
+        return None
     mean = items.vectors.mean(axis=0, dtype=np.float64)
-    cosine = float((count * (mean @ mean) - 1) / (count - 1))
+    return float((count * (mean @ mean) - 1) / (count - 1))
+
+
+def _cone(items: Embeddings) -> Finding:
+    cosine = mean_cosine(items)
+    if cosine is None:
+        return Finding("mean_cosine", None)
     narrow = "; a narrow cone, which whitening may open: entourage compare tries it" if cosine > _NARROW else ""
     return Finding("mean_cosine", cosine, f"of two items; 0 where they fill all directions{narrow}")
 

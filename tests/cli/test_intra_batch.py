@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+from entourage.refinements import open_refinement
 from entourage.settings.intra_batch import PRESETS
 from entourage.store import read_vectors
 from entourage.systems.intra_batch.saving import load_network
@@ -59,6 +60,26 @@ def test_vectors_are_refined_by_the_runs_network_and_evaluated(runs, tmp_path, b
     scores = document(run(f"evaluate {tmp_path}/r.npz --no-nmi --json"))
     assert 0 <= scores["metrics"]["recall@1"] <= 1
     assert "Written to" in run(f"refine {runs}/v.npz --model {runs}/run-0 --out {tmp_path}/again.npz").stdout
+
+
+def test_what_the_network_did_is_kept_and_can_be_looked_at(runs, tmp_path):
+    refine = f"refine {runs}/v.npz --model {runs}/run-0 --context-size 5 --run {tmp_path}/kept"
+    outcome = run(refine)
+    assert "recall@1" in outcome.stdout and f"Written to {tmp_path}/kept" in outcome.stdout
+    shown = document(run(f"{refine} --out {tmp_path}/r.npz --overwrite --json"))
+    assert (shown["out"], shown["run"]) == (f"{tmp_path}/r.npz", f"{tmp_path}/kept")
+    kept = open_refinement(tmp_path / "kept")
+    assert shown["scores"] == {"before": kept.document["metrics_before"], "after": kept.document["metrics"]}
+    np.testing.assert_allclose(kept.refined.vectors, read_vectors(tmp_path / "r.npz").vectors, atol=1e-6)
+    assert kept.document["protocol"]["refiner"] == f"network of {runs}/run-0, 1 message-passing step"
+    assert kept.run["settings"] == {"network": {"run": f"{runs}/run-0", "by": "reciprocal", "size": 5}}
+    for kind in ("drift", "query", "steps", "sheet"):
+        assert run(f"plot {kind} {tmp_path}/kept --out {tmp_path}/{kind}.svg").exit_code == 0, kind
+    refused = run(f"plot grid {tmp_path}/kept --out {tmp_path}/grid.png").stderr
+    assert "grid is a picture of a refiner that is applied with other settings" in refused
+    assert run(f"report {tmp_path}/kept").exit_code == 0
+    page = (tmp_path / "kept" / "report.html").read_text()
+    assert "Not drawn" not in page and "network.by" in page
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".parquet", ".npy"])

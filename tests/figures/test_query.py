@@ -46,6 +46,14 @@ def heights(arrow: FancyArrowPatch) -> tuple[float, float]:
     return float(begin), float(end)
 
 
+def test_without_attention_the_two_rankings_stand_alone():
+    whole, figure = drawn(), draw_query(IMAGES, 0, neighbours(BEFORE), neighbours(AFTER), None, None, "Title")
+    assert not lines(figure) and lines(whole)
+    assert "looks at" not in words(figure) and {"nearest before", "nearest after", "query"} <= set(words(figure))
+    assert figure.get_size_inches()[0] < whole.get_size_inches()[0]
+    check_legible(figure)
+
+
 # ---- arrows ------------------------------------------------------------------------------------------------------
 
 

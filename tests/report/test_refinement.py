@@ -34,6 +34,9 @@ def test_what_fell_is_said_at_once(html, labelled):
     said = find(html, "p", "lede")[0].text.lower()
     assert all(name in said for name in fell if name not in ("recall@1", "map@r"))
     assert "% of its 10 nearest neighbours" in said
+    moved = document["movement"]  # a cosine says little without that of two different items beside it
+    to_input, between = (f"{moved[f'mean_cosine_{of}']:.3f}" for of in ("to_input", "of_two_inputs"))
+    assert f"has a cosine of {to_input} to what it was (two different ones had {between})" in said
 
 
 def test_the_table_has_every_metric_and_the_intervals(html, labelled):

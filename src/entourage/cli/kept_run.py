@@ -72,6 +72,17 @@ class KeptRun:
         options = {"steps": steps, "protocol": {"refiner": model}, "overwrite": overwrite, "progress": progress}
         return keep_refinement(self.folder, refiner, **known, **options)
 
+    def keep_groups(self, refined, known: dict, told: dict, groups: dict, **options):
+        """The Refinement by the network of a run, kept; told: the protocol as it is printed."""
+        from entourage.refinements import keep_refined
+
+        passed = f"{told['steps']} message-passing step{'s' * (told['steps'] > 1)}"
+        protocol = {"context": f"{told['context']}, labels unused", "refiner": f"network of {told['model']}, {passed}"}
+        settings = {"network": {"run": told["model"], **groups}}
+        items, after = known["items"], known["items"].replace_vectors(refined)
+        options |= {"protocol": protocol, "settings": settings, "looks": known["looks"]}
+        return keep_refined(self.folder, items, after, **options)
+
     def _source(self):
         from entourage.data import DATASETS
         from entourage.refinements.looks import PictureSource

@@ -81,9 +81,9 @@ def refine(
         raise InputError(f"--neighbors is {neighbors} but {model} was fitted with its own; leave it out or fit again")
     items = read_vectors(vectors, labels=False)
     if model is not None and (model / "network").is_dir():
-        refused = {"--context": context, "--context-out": context_out, "--steps": steps, "--run": run}
+        refused = {"--context": context, "--context-out": context_out, "--steps": steps}
         groups = {"by": context_by or "reciprocal"} | ({} if context_size is None else {"size": context_size})
-        return _refine_by_run(vectors, items, model, groups, out, refused, as_json)
+        return _refine_by_run(vectors, items, model, groups, out, refused, kept, overwrite, as_json)
     for option, value in {"--context-by": context_by, "--context-size": context_size}.items():
         if value is not None:
             raise InputError(f"{option} is {value} without a run of the system intra-batch; leave it out")
@@ -93,6 +93,7 @@ def refine(
     known = kept.read(vectors, context if gallery is not None else None)
 
     from entourage.progress import terminal_progress
+    from entourage.refinements.movement import cosines
     from entourage.store import write_like
     from entourage.systems.context_refiner import ContextRefiner
 
@@ -127,18 +128,22 @@ def refine(
         "steps": refiner.n_blocks_ if steps is None else steps,
     }
     metrics = dict(refiner.report()["metrics"]) if model is None else {}
-    if refined.shape[1] == items.dim:
-        metrics["mean_cosine_to_input"] = float((refined * items.vectors).sum(axis=1).mean())
+    metrics |= cosines(items, refined)
     document = {"protocol": protocol, "metrics": metrics, "warnings": warnings}
     written = {"out": out, "context_out": context_out, "run": run}
     document |= {name: str(place) for name, place in written.items() if place is not None}
-    told = "Written to " + " and ".join(str(place) for place in written.values() if place is not None)
-    tables = [facts({**protocol, **metrics})]
-    if known is not None and refinement.document["metrics"]:
+    _print(document, None if known is None else refinement, as_json)
+
+
+def _print(document: dict, refinement, as_json: bool) -> None:
+    """What was done and where it was written, with the scores before and after where they were kept."""
+    tables = [facts({**document["protocol"], **document["metrics"]})]
+    if refinement is not None and refinement.document["metrics"]:
         scores = {when: refinement.document[key] for when, key in (("before", "metrics_before"), ("after", "metrics"))}
-        document["scores"] = scores
+        document |= {"scores": scores}
         tables.append(side_by_side(*scores.items()))
-    print_report(document, as_json, *tables, told)
+    places = [document[name] for name in ("out", "context_out", "run") if name in document]
+    print_report(document, as_json, *tables, "Written to " + " and ".join(places))
 
 
 def _check_outputs(vectors: Path, context: Path | None, out, context_out, run, overwrite: bool) -> None:
@@ -161,7 +166,9 @@ def _check_outputs(vectors: Path, context: Path | None, out, context_out, run, o
             raise InputError(f"--out and --context-out are both {out}; give the refined gallery a name of its own")
 
 
-def _refine_by_run(vectors: Path, items, run: Path, groups: dict, out: Path, refused: dict, as_json: bool) -> None:
+def _refine_by_run(
+    vectors: Path, items, run: Path, groups: dict, out, refused: dict, kept: KeptRun, overwrite: bool, as_json: bool
+) -> None:
     """By the message-passing network of a run, among the vectors themselves."""
     for option, value in refused.items():
         if value is not None:
@@ -170,26 +177,36 @@ def _refine_by_run(vectors: Path, items, run: Path, groups: dict, out: Path, ref
                 "put queries and gallery into one file"
             )
     from entourage.progress import terminal_progress
+    from entourage.refinements.movement import cosines
     from entourage.runs import check_own_vectors
     from entourage.store import write_like
     from entourage.systems.intra_batch.saving import load_network
     from entourage.systems.intra_batch.test_time import refine_by_messages
 
+    known = kept.read(vectors, None)
     trained = load_network(run)
     with heard_warnings(lambda text: print_warnings([text])) as warnings:
         check_own_vectors(vectors, run)
-    with terminal_progress() as progress:
-        refined = refine_by_messages(trained, items, progress=progress, **groups)
-        write_like(vectors, out, refined.vectors)
     protocol = {
         "items": len(items),
         "model": str(run),
         "context": f"transductive: groups by {groups['by']}",
         "steps": len(trained.network.steps),
     }
-    metrics = {"mean_cosine_to_input": float((refined.vectors * items.vectors).sum(axis=1).mean())}
-    document = {"protocol": protocol, "metrics": metrics, "warnings": warnings, "out": str(out)}
-    print_report(document, as_json, facts({**protocol, **metrics}), f"Written to {out}")
+    refinement = None
+    with terminal_progress() as progress:
+        refined = refine_by_messages(trained, items, progress=progress, **groups)
+        if known is not None:
+            options = {"doubts": warnings, "overwrite": overwrite, "progress": progress}
+            refinement = kept.keep_groups(refined.vectors, known, protocol, groups, **options)
+            print_warnings(refinement.document["warnings"][len(warnings) :])
+            warnings = refinement.document["warnings"]
+        if out is not None:
+            write_like(vectors, out, refined.vectors)
+    document = {"protocol": protocol, "metrics": cosines(items, refined.vectors), "warnings": warnings}
+    written = {"out": out, "run": kept.folder}
+    document |= {name: str(place) for name, place in written.items() if place is not None}
+    _print(document, refinement, as_json)
 
 
 def _own_item(items, gallery) -> str:

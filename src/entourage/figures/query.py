@@ -1,7 +1,8 @@
 """One query: what it looked at, and how its nearest neighbours changed.
 
 On the left lines run from the query to the items it attended to, one for each step, as wide as the attention. On the
-right stand its neighbours before and after, with an arrow from each place before to the place after.
+right stand its neighbours before and after, with an arrow from each place before to the place after. Where nobody knows
+what it attended to, these alone.
 """
 
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ class _Layout:
     words: float
     lines: float = 1.35
     arrows: float = 1.9
+    attends: bool = True
 
     @property
     def attended(self) -> float:
@@ -42,6 +44,8 @@ class _Layout:
 
     @property
     def before(self) -> float:
+        if not self.attends:
+            return self.query[0] + self.words + 0.35
         return self.attended + self.cell[0] + 2 * self.words + 0.35
 
     @property
@@ -63,8 +67,8 @@ def draw_query(
     row: int,
     before: Neighbors,
     after: Neighbors,
-    attention_rows: np.ndarray,
-    weights: np.ndarray,
+    attention_rows: np.ndarray | None,
+    weights: np.ndarray | None,
     title: str,
     *,
     gallery: Appearance | None = None,
@@ -74,34 +78,37 @@ def draw_query(
 
     before, after: one query's neighbours, in rows[0], of the gallery (default: of the queries); what stands behind the
     eighth is not shown, but tells where a newcomer came from and a neighbour went to. attention_rows (k,): what the
-    query attended to; weights (T, k): how much, in each step, sums of 1; the 8 attended to most are shown.
-    positions (8,): places before, counted from 1, of the first neighbours after, where `before` is not that deep;
-    of what `before` holds it says the place itself.
+    query attended to; weights (T, k): how much, in each step, sums of 1; the 8 attended to most are shown. Both
+    are None where it is not known. positions (8,): places before, counted from 1, of the first neighbours after, where
+    `before` is not that deep; of what `before` holds it says the place itself.
     """
-    weights = np.asarray(weights, float)
-    _check(before, after, attention_rows, weights)
+    attends = weights is not None
+    attention_rows, weights = (attention_rows, np.asarray(weights, float)) if attends else ((), np.zeros((1, 0)))
+    _check(before, after, attention_rows, weights if attends else None)
     gallery = queries if gallery is None else gallery
     layout = {"pictures": _PICTURES, "texts": _TEXTS, "ids": _IDS}[gallery.kind]
     if gallery.labels is None:
         layout = replace(layout, words=_TEXTS.words)  # shares and ranks alone
+    layout = replace(layout, attends=attends)
     count = max(1, min(_SHOWN, max(before.k, after.k, len(attention_rows))))
     height = max(layout.cell[1] * count, layout.query[1] + 0.5)
     figure, axes = new_sheet(-0.15, layout.width + 0.1, -_HEAD, height + 0.3, 1.0)
     write_title(axes, 0, -_HEAD + 0.25, title)
     shown = _most_attended(weights)
-    middle = max(layout.cell[1] * len(shown), layout.query[1] + 0.5) / 2
+    middle = max(layout.cell[1] * (len(shown) if attends else count), layout.query[1] + 0.5) / 2
     sheet = _Sheet(axes, layout, queries, row, gallery, middle)
     sheet.query()
-    sheet.attention(np.asarray(attention_rows), weights, shown)
+    if attends:
+        sheet.attention(np.asarray(attention_rows), weights, shown)
     sheet.rankings(before.rows[0], after.rows[0], positions)
     return figure
 
 
-def _check(before: Neighbors, after: Neighbors, attention_rows, weights: np.ndarray) -> None:
+def _check(before: Neighbors, after: Neighbors, attention_rows, weights: np.ndarray | None) -> None:
     for name, found in (("before", before), ("after", after)):
         if len(found) != 1:
             raise InputError(f"{name} has neighbours of {len(found)} queries; wanted those of the one that is drawn")
-    if weights.ndim != 2 or not weights.size or weights.shape[1] != len(attention_rows):
+    if weights is not None and (weights.ndim != 2 or not weights.size or weights.shape[1] != len(attention_rows)):
         raise InputError(f"weights have shape {weights.shape}; wanted (T, {len(attention_rows)}), a row for each step")
 
 

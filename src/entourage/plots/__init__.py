@@ -36,7 +36,7 @@ class Plot:
     systems: tuple[str, ...] = tuple(SYSTEMS)
     """Of which systems' trainings."""
     wants: tuple[str, ...] = ()
-    """What the run must have: labels, steps, slices, gradients, pictures."""
+    """What the run must have: labels, steps, refiner, slices, gradients, pictures."""
     moves: bool = False
     """Whether it can be drawn as motion too."""
 
@@ -58,12 +58,12 @@ PLOTS: dict[str, Plot] = {
         Plot("drift", "where items lie before and where they go", "of_refinements:drift", moves=True),
         Plot(
             "query",
-            "one query, its neighbours before and after, and what it looked at",
+            "one query, and its neighbours before and after",
             "of_refinements:query",
             wants=("steps",),
         ),
         Plot("steps", "scores after each step", "of_refinements:steps", wants=("labels",)),
-        Plot("grid", "recall@1 by neighbours and steps", "of_refinements:grid", wants=("labels",)),
+        Plot("grid", "recall@1 by neighbours and steps", "of_refinements:grid", wants=("labels", "refiner")),
         Plot("training", "loss and held-out score by epoch", training="of_trainings:training"),
         Plot(
             "sheet", "queries and what they find, the best and the worst", "of_refinements:sheet", "of_trainings:sheet"
@@ -161,6 +161,8 @@ def _lacks(plot: Plot, run, options: PlotOptions) -> str | None:
         return "a refinement with labels (--labels)"
     if "steps" in plot.wants and run.n_steps < 1:
         return "a refinement of 1 step or more (--steps)"
+    if "refiner" in plot.wants and not run.has_refiner:
+        return "a refiner that is applied with other settings, which the network of a training is not"
     if "slices" in plot.wants and run.system != "divide" and options.slices is None:
         return "slices, of which a baseline has none (--slices cuts it)"
     if "pictures" in plot.wants and not run.has_pictures:

@@ -55,26 +55,29 @@ def _drift_note(run: Refinement, count: int, motion: bool) -> str:
 
 
 def query(run: Refinement, options: PlotOptions, progress=None):
-    """One query: its neighbours before and after, and what it looked at in between."""
+    """One query: its neighbours before and after and, where a refiner tells, what it looked at in between."""
     from entourage.figures.query import draw_query
 
     row = choose_row(run.items, options.query, int(changed_queries(run, 2)[0]))
     before, after = (_one(run.neighbors(when), row) for when in ("before", "after"))
-    attention = run.attention([row], progress=progress)
     gallery = run.items if run.context is None else run.context
-    row_of = {item: place for place, item in enumerate(gallery.ids.tolist())}
-    looked_at = np.array([row_of[item] for item in attention.neighbor_ids[0].tolist()])
     return draw_query(
         run.appearance(),
         row,
         before,
         after,
-        looked_at,
-        attention.weights[:, 0],
+        *(_attention(run, row, gallery, progress) if run.has_refiner else (None, None)),
         _query_title(run, row),
         gallery=run.gallery_appearance(),
         positions=ranks_of(run.items, row, gallery, after.rows[0]),
     )
+
+
+def _attention(run: Refinement, row: int, gallery: Embeddings, progress) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (k,) of the gallery that an item looked at, and how much at each step, (T, k)."""
+    attention = run.attention([row], progress=progress)
+    row_of = {item: place for place, item in enumerate(gallery.ids.tolist())}
+    return np.array([row_of[item] for item in attention.neighbor_ids[0].tolist()]), attention.weights[:, 0]
 
 
 def _query_title(run: Refinement, row: int) -> str:

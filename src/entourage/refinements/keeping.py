@@ -2,8 +2,10 @@
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import Scores, evaluate_embeddings
 from entourage.neighbors import own_gallery_rows, search
 from entourage.refinements.looks import Looks
+from entourage.refinements.movement import cosines
 from entourage.refinements.opening import (
     CONTEXT,
     CONTEXT_REFINED,
@@ -33,7 +36,7 @@ from entourage.store import check_free, new_folder, write_json
 from entourage.values import Embeddings
 from entourage.versions import library_versions
 
-__all__ = ["keep_refinement", "write_refinement"]
+__all__ = ["keep_refined", "keep_refinement", "write_refinement"]
 
 
 def keep_refinement(
@@ -69,37 +72,87 @@ def write_refinement(
     steps: stop after so many. protocol: what else is to be told of the data and the refiner, in metrics.json;
     settings: what else decided it, in run.json. seconds_before: what was spent on it before.
     """
-    folder, looks, started = Path(folder), looks or Looks(), time.perf_counter()
-    refined, context_refined = _refined(refiner, items, context, steps, progress)
-    known = {ITEMS: items, REFINED: refined, CONTEXT: context, CONTEXT_REFINED: context_refined}
-    for name, embeddings in known.items():
+    folder, started = Path(folder), time.perf_counter() - seconds_before
+    sets = _refined(refiner, items, context, steps, progress)
+    refiner.save(folder / MODEL)
+    told = _context(refiner, items, context, steps) | (protocol or {})
+    chosen = _settings(refiner, steps) | (settings or {})
+    measured = {"nmi": nmi, "seed": refiner.seed, "progress": progress}
+    _write(folder, sets, looks or Looks(), told, chosen, refiner.report()["warnings"], started, measured)
+
+
+def keep_refined(
+    folder,
+    items: Embeddings,
+    refined: Embeddings,
+    *,
+    protocol: dict,
+    settings: dict,
+    looks: Looks | None = None,
+    doubts: Sequence[str] = (),
+    overwrite: bool = False,
+    progress=None,
+) -> Refinement:
+    """Keep what something else than a ContextRefiner made of the items among themselves, in one step.
+
+    There is no model then: the vectors before and after are all that is known of the way between them. doubts: what
+    was warned of.
+    """
+    folder, started = check_free(folder, overwrite=overwrite), time.perf_counter()
+    told = {"items": len(items), "steps": 1} | protocol
+    measured = {"nmi": False, "seed": 0, "progress": progress}
+    with new_folder(folder) as filling:
+        sets = _Sets(items, refined)
+        _write(Path(filling), sets, looks or Looks(), told, settings, list(doubts), started, measured)
+    return open_refinement(folder)
+
+
+class _Sets(NamedTuple):
+    """Items before and after, and the gallery likewise, where there is one."""
+
+    items: Embeddings
+    refined: Embeddings
+    context: Embeddings | None = None
+    context_refined: Embeddings | None = None
+
+    @property
+    def before(self) -> tuple:
+        return self.items, self.context
+
+    @property
+    def after(self) -> tuple:
+        return self.refined, self.context_refined
+
+
+def _write(
+    folder: Path, sets: _Sets, looks: Looks, told: dict, settings: dict, doubts: list, started: float, measured: dict
+) -> None:
+    """All but the model; measured: options of evaluate_embeddings."""
+    progress = measured["progress"]
+    for name, embeddings in zip((ITEMS, REFINED, CONTEXT, CONTEXT_REFINED), sets, strict=True):
         if embeddings is not None:
             _save(folder / name, embeddings)
-    refiner.save(folder / MODEL)
     if looks.texts is not None:
         write_json(folder / TEXTS, {"items": list(looks.texts), "context": _listed(looks.context_texts)})
-    nearest = {"before": _nearest(items, context, progress), "after": _nearest(refined, context_refined, progress)}
+    nearest = {"before": _nearest(*sets.before, progress), "after": _nearest(*sets.after, progress)}
     _save_nearest(folder / NEIGHBORS, nearest)
-    with heard_warnings() as doubts:
-        measured = {"nmi": nmi, "seed": refiner.seed, "progress": progress}
-        before, after = _scores(items, context, **measured), _scores(refined, context_refined, **measured)
+    with heard_warnings() as heard:
+        before, after = _scores(*sets.before, **measured), _scores(*sets.after, **measured)
     if before and after:
         _save_queries(folder / QUERIES, {"before": before, "after": after})
-    told = _context(refiner, items, context, steps) | (protocol or {})
-    document = _document(before, after, told, [*refiner.report()["warnings"], *doubts])
-    write_json(folder / METRICS, document | {"movement": _movement(items, refined, nearest)})
-    run = {"entourage": __version__, "kind": KIND, "settings": _settings(refiner, steps) | (settings or {})}
-    seconds = round(seconds_before + time.perf_counter() - started, 1)
-    run |= {"seed": refiner.seed, "seconds": seconds, "versions": library_versions(), "looks": _described(looks)}
-    write_json(folder / RUN, run)
+    document = _document(before, after, told, [*doubts, *heard])
+    write_json(folder / METRICS, document | {"movement": _movement(sets.items, sets.refined, nearest)})
+    run = {"entourage": __version__, "kind": KIND, "settings": settings, "seed": measured["seed"]}
+    run |= {"seconds": round(time.perf_counter() - started, 1), "versions": library_versions()}
+    write_json(folder / RUN, run | {"looks": _described(looks)})
 
 
-def _refined(refiner, items, context, steps, progress) -> tuple[Embeddings, Embeddings | None]:
-    vectors = refiner.transform(items, context, steps=steps, progress=progress)
+def _refined(refiner, items, context, steps, progress) -> _Sets:
+    refined = items.replace_vectors(refiner.transform(items, context, steps=steps, progress=progress))
     if context is None:
-        return items.replace_vectors(vectors), None
+        return _Sets(items, refined)
     gallery = refiner.transform(context, steps=steps, progress=progress)
-    return items.replace_vectors(vectors), context.replace_vectors(gallery)
+    return _Sets(items, refined, context, context.replace_vectors(gallery))
 
 
 def _nearest(items: Embeddings, context: Embeddings | None, progress):
@@ -135,12 +188,10 @@ def _document(before: Scores | None, after: Scores | None, told: dict, doubts: l
 
 
 def _movement(items: Embeddings, refined: Embeddings, nearest: dict) -> dict:
-    """How much changed, labels or not: the mean cosine to the input, and how many of the nearest stayed so."""
+    """How much changed, labels or not: how many of the nearest stayed so, and cosines to the input."""
     before, after = nearest["before"], nearest["after"]
-    movement = {f"share_of_{before.k}_nearest_kept": float(before.kept_in(after).mean() / before.k)}
-    if refined.dim == items.dim:
-        movement["mean_cosine_to_input"] = float((refined.vectors * items.vectors).sum(axis=1).mean())
-    return movement
+    kept = {f"share_of_{before.k}_nearest_kept": float(before.kept_in(after).mean() / before.k)}
+    return kept | cosines(items, refined.vectors)
 
 
 def _context(refiner, items: Embeddings, context: Embeddings | None, steps: int | None) -> dict:

@@ -50,6 +50,11 @@ class Refinement:
     def n_steps(self) -> int:
         return self.document["protocol"]["steps"]
 
+    @property
+    def has_refiner(self) -> bool:
+        """Whether a ContextRefiner did it, which knows its steps, its attention and what other settings would do."""
+        return (self.folder / MODEL).is_dir()
+
     def refiner(self):
         """The ContextRefiner."""
         from entourage.systems.context_refiner import ContextRefiner
@@ -60,8 +65,11 @@ class Refinement:
         """Every step of the items, (T + 1, N, d): the raw vectors, then e1..eT; or of the given rows alone.
 
         Only where refining changes the number of dimensions does it begin with e0 as the model sees it. What is asked
-        of all items is held; steps of a few are not worth holding those of all.
+        of all items is held; steps of a few are not worth holding those of all. Without a refiner: before and after.
         """
+        if not self.has_refiner:
+            steps = np.stack([self.items.vectors, self.refined.vectors])
+            return Trajectory(*((steps, self.items.ids) if rows is None else (steps[:, rows], self.items.ids[rows])))
         if rows is None:
             return self._once("trajectory", lambda: self._steps(self.items, self.context, progress))
         if self.context is not None:  # every item is refined by the gallery, whatever other items there are
@@ -76,7 +84,10 @@ class Refinement:
         return self._once("context trajectory", lambda: self._steps(self.context, None, progress))
 
     def attention(self, rows=None, *, progress=None) -> Attention:
-        """How much items looked at their neighbours, step by step: (T, n, k) of the given rows, by default of all."""
+        """How much items looked at their neighbours, step by step: (T, n, k) of the given rows, by default of all.
+
+        Only where there is a refiner.
+        """
         if rows is None:
             make = lambda: self._attention(self.items, self.context, progress)  # noqa: E731
             return self._once("attention", make)

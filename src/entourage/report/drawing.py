@@ -17,8 +17,8 @@ _READING = {
     "drift": "Pale: where an item lies among the raw vectors. An arrow leads to where refinement takes it. Items of "
     "one class that gather are easier to find. Of many items some are shown, laid out by themselves; in the "
     "picture of all, which entourage plot drift makes, they lie elsewhere.",
-    "query": "The nearest items before and after; an arrow leads from an item's old place to its new one. Wider lines: "
-    "what the query looked at more, step by step.",
+    "query": "The nearest items before and after; an arrow leads from an item's old place to its new one. Lines from "
+    "the query, where it is known what it looked at: the wider, the more, step by step.",
     "steps": "Points gained over the raw vectors after each step.",
     "grid": "What other numbers of neighbours and steps would have given, by the labels of these very items: to "
     "look at, not to choose by.",

@@ -61,7 +61,9 @@ def _movement(movement: dict) -> str:
     """How far the vectors moved, where it was kept."""
     clauses = []
     if "mean_cosine_to_input" in movement:
-        clauses.append(f"has a cosine of {movement['mean_cosine_to_input']:.2f} to what it was")
+        between = movement.get("mean_cosine_of_two_inputs")
+        beside = "" if between is None else f" (two different ones had {between:.3f})"
+        clauses.append(f"has a cosine of {movement['mean_cosine_to_input']:.3f} to what it was{beside}")
     for name, share in movement.items():
         if name.startswith("share_of_"):
             count = name.removeprefix("share_of_").split("_")[0]

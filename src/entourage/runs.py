@@ -313,7 +313,7 @@ def embed_tests(encoder, images, **options) -> tuple[np.ndarray, Embeddings]:
 
 def _protocol(source, system: str, settings, training, tests: dict, history) -> dict:
     best = history.best_score
-    chosen = "the last" if best is None else f"best MAP@R of held-out training classes, {best:.4f}"
+    chosen = "the last" if best is None else f"best MAP@R of held-out training classes, {100 * best:.2f} %"
     kind = "vectors" if hasattr(training, "vectors") else "pictures"
     return {
         "data": f"{source}, {' in '.join(tests)}: {_unseen(training, tests)}",

@@ -3,14 +3,16 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from entourage.compare.differences import paired_bootstrap
 from entourage.errors import EntourageWarning
-from entourage.report.training import training_page
+from entourage.report.training import _class_tables, training_page
 from entourage.runs import train_run
-from entourage.settings import TrainSettings
+from entourage.settings import IntraBatchSettings, TrainSettings, to_dict
 from entourage.trainings import open_training
 
 from .reading import check_whole, find
@@ -52,6 +54,36 @@ def test_queries_are_shown_from_best_to_worst(html, run):
     assert all(each.kinds == {"ranking", "alone"} for each in find(html, "article"))
     found = int(run.per_query()["recall@1"].sum())
     assert re.findall(r"\d+", find(html, "ul", "counts")[0].text) == [str(found), str(32 - found)]
+
+
+def test_few_classes_are_listed_once_and_many_by_their_ends(html):
+    def captions(tables):
+        return [(table.caption.partition(".")[0], [row[0] for row in table.rows]) for table in tables]
+
+    few, many = ([f"{code:02}" for code in range(count)] for count in (12, 13))
+    (table,) = captions(_class_tables(few, np.linspace(1, 0, 12)))
+    assert table == ("Classes from those found best to those found worst", few)
+    tables = captions(_class_tables(many, np.linspace(1, 0, 13)))
+    assert tables == [("Classes found best", many[:6]), ("Classes found worst", many[:-7:-1])]
+    assert "Classes from those found best" in html and "Classes found worst" not in html
+
+
+def test_the_title_names_data_and_system_and_the_epoch_its_score_in_percent(html, run):
+    assert find(html, "h1")[0].text == "glyphs · baseline (trained)"
+    best = 100 * max(line["score"] for line in run.log if line.get("score") is not None)
+    assert f"held-out training classes, {best:.2f} %" in find(html, "p", "lede")[0].text
+
+
+def test_a_network_is_told_of_with_both_losses_and_what_it_is_good_for(run, tmp_path):
+    settings = to_dict(IntraBatchSettings(network_weight=0.5, steps=2))
+    (tmp_path / "net" / "network").mkdir(parents=True)
+    made = replace(run, folder=tmp_path / "net", config=run.config | {"system": "intra-batch", "settings": settings})
+    said = training_page(made, []).html()
+    assert "entourage refine VECTORS --model net --run KEPT" in said and "those of the encoder alone" in said
+    rows = {each.text for each in find(said, "tr")}
+    assert "loss of the networkcross-entropy after the messages, weight 0.5" in rows
+    assert {"message-passing steps2", "a batch10 classes of 7 items, each hearing all"} <= rows
+    assert "No network is kept" in training_page(replace(made, folder=tmp_path), []).html()
 
 
 def test_settings_and_versions_are_those_of_the_run(html, run):

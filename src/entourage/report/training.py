@@ -22,12 +22,13 @@ def training_page(run, figures, progress=None) -> Page:
     scores, gone = _per_query(run, progress)
     doubts = [*run.document["warnings"], *gone]
     return Page(
-        title=f"{run.folder.absolute().name} · training run",
+        title=f"{source_of(run)} · {run.system} ({run.folder.absolute().name})",
         headline=_headline(run),
         lede=_lede(run),
         sections=[
             Section("Scores", [*([Doubts(doubts)] if doubts else []), _score_table(run, scores)]),
             Section("Protocol", [Facts("How this was trained and measured.", run.document["protocol"])]),
+            Section("Network", _network(run)),
             Section("Figures", figures),
             Section("Found and missed", _found_and_missed(run, scores) if scores else []),
             Section("Settings", [Facts("What decided the result.", _settings(run))]),
@@ -73,6 +74,28 @@ def _settings(run) -> dict:
     return flattened({"system": run.system, "data": told, **run.config["settings"]})
 
 
+def _network(run) -> list:
+    """Of a system that trains a network beside the encoder: what it is, what both learned from, and its use."""
+    if run.system != "intra-batch":
+        return []
+    chosen, name = run.config["settings"], run.folder.absolute().name
+    heard = "each hearing all" if chosen["messages"] else "each seen alone, as a control"
+    facts = {
+        "loss of the encoder": f"cross-entropy of its embedding, weight {chosen['auxiliary_weight']:g}",
+        "loss of the network": f"cross-entropy after the messages, weight {chosen['network_weight']:g}",
+        "a batch": f"{chosen['batch_classes']} classes of {chosen['batch_per_class']} items, {heard}",
+        "message-passing steps": chosen["steps"],
+        "heads": chosen["heads"],
+    }
+    use = "The scores above are those of the encoder alone. No network is kept: its loss had no weight."
+    if (run.folder / "network").is_dir():
+        use = (
+            "The scores above are those of the encoder alone. The network is kept, and refines vectors of this "
+            f"encoder: entourage refine VECTORS --model {name} --run KEPT shows before and after."
+        )
+    return [Paragraph(use), Facts("What encoder and network were trained by, together.", facts)]
+
+
 def _found_and_missed(run, scores: dict) -> list:
     labels = run.embedded()[0].labels
     found = int(scores["recall@1"].sum())
@@ -89,9 +112,12 @@ def _found_and_missed(run, scores: dict) -> list:
 def _class_tables(labels, precision) -> list[Table]:
     names, counts, (means,) = means_by_class(labels, precision)
     order = np.argsort(-means, kind="stable")
+    listed = [("Classes found best.", order[:_CLASSES]), ("Classes found worst.", order[::-1][:_CLASSES])]
+    if len(names) <= 2 * _CLASSES:  # two tables would list the same ones twice
+        listed = [("Classes from those found best to those found worst.", order)]
     tables = []
-    for caption, rows in (("Classes found best.", order), ("Classes found worst.", order[::-1])):
-        cells = [(names[row], f"{counts[row]:,}", f"{100 * means[row]:.1f}") for row in rows[:_CLASSES]]
+    for caption, rows in listed:
+        cells = [(names[row], f"{counts[row]:,}", f"{100 * means[row]:.1f}") for row in rows]
         tables.append(Table(f"{caption} MAP@R in percent.", ("class", "queries", "MAP@R"), cells))
     return tables
 

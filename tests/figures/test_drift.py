@@ -62,6 +62,29 @@ def test_an_arrow_for_each_item_that_moves_visibly_from_e0_to_the_end():
     assert f"its way, where it can be seen ({moved.sum()} of 60)" in texts(picture.figure)
 
 
+def test_an_arrow_across_the_map_is_pale_and_the_key_says_so():
+    positions, labels = places()
+    near = DriftPicture(positions, looks(labels), "Title")
+    assert set(near.arrows.get_facecolors()[:, 3]) == {0.85} and "pale" not in " ".join(texts(near.figure))
+    apart = np.linalg.norm(positions[0] - positions[0, 5], axis=1)
+    positions[-1, 5] = positions[0, apart.argmax()]
+    picture = DriftPicture(positions, looks(labels), "Title")
+    far = np.hypot(picture.arrows.U, picture.arrows.V) > 10 / 3
+    assert far.sum() == 1 and (picture.arrows.get_facecolors()[:, 3] == np.where(far, 0.4, 0.85)).all()
+    assert any(text.endswith("of 60; pale: across the map, 1)") for text in texts(picture.figure))
+    check_apart(picture.figure)
+
+
+def test_the_name_of_a_scattered_label_stands_where_most_of_its_items_are():
+    rng = np.random.default_rng(0)
+    corners = np.array([[0, 0], [100, 0], [0, 80], [100, 80]])
+    spots = np.repeat(corners, [24, 12, 12, 12], axis=0) + rng.normal(size=(60, 2))
+    picture = DriftPicture(np.stack([spots, spots]), looks(np.zeros(60, int)), "Title")
+    (name,) = (text for text in picture.axes.texts if text.get_text() == "class 0")
+    distance = np.linalg.norm(picture.places[-1] - name.xy, axis=1)
+    assert distance.argmin() < 24 and distance.min() < 0.5  # inches
+
+
 def test_only_moving_rows_have_arrows():
     positions, labels = places()
     picture = DriftPicture(positions, looks(labels), "Title", moving=[9, 3])

@@ -5,6 +5,7 @@ there are no axes. The most frequent labels have a colour and a shape of their o
 """
 
 import numpy as np
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from entourage.errors import InputError
@@ -25,6 +26,9 @@ _STREAM, _TRAVELLER = "#1f6fb4", "#c4314b"  # mean arrows; dots on their way ove
 _WIDTH, _HEIGHT = 10.0, 7.4  # inches, of the plane
 _MARGIN, _ABOVE, _BELOW = 0.15, 0.85, 0.5
 _SHORTEST = 0.06  # inches; a shorter arrow would be a speck
+_ACROSS = _WIDTH / 3  # inches; a longer arrow passes over groups it has nothing to do with, and is pale
+_SOLID, _PALE = 0.85, 0.4
+_COMPARED = 500  # items of a label at most, to find where most of them are
 _LEADER = 1.6  # inches from an item to its picture at most: longer lines cross each other
 _PICTURE, _TEXT = (0.46, 0.46), (1.45, 0.44)
 _TRIED = 10  # places looked for in vain, for each thumbnail: on a full sheet each takes milliseconds
@@ -149,11 +153,16 @@ class DriftPicture:
         if not self.dense:
             for rows, colour, _, _ in self.styles:
                 colours[rows] = colour
-        chosen = [_STREAM if self.dense else colours[rows[0]] for rows in self._groups]
+        far = (not self.dense) & (np.linalg.norm(heads - tails, axis=1) > _ACROSS)
+        self._n_across = int(far.sum())
+        chosen = [
+            to_rgba(_STREAM if self.dense else colours[rows[0]], _PALE if pale else _SOLID)
+            for rows, pale in zip(self._groups, far, strict=True)
+        ]
         self.arrows = self.axes.quiver(
             *tails.T, *(heads - tails).T, color=chosen, angles="xy", scale_units="xy", scale=1, units="inches",
             width=0.016 if self.dense else 0.011, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0,
-            alpha=0.85, zorder=3,
+            zorder=3,
         )  # fmt: skip
         if not self.dense:
             room.add_lines(tails, heads)
@@ -192,7 +201,7 @@ class DriftPicture:
                 continue
             text = shorten(name, 1.5, 8)
             size = (width_of(text, 8) * 1.12 + 0.04, 0.15)  # bold letters are wider
-            place = room.place(size, np.median(self.places[-1, rows], axis=0), farthest=0.9, per_dot=0.06)
+            place = room.place(size, _densest(self.places[-1, rows]), farthest=0.9, per_dot=0.06)
             if place is not None:
                 written = write(self.axes, *place, text, size=8, ha="center", color=colour, fontweight="bold")
                 written.set_path_effects(_halo())
@@ -254,7 +263,8 @@ class DriftPicture:
             return
         key.dot(NEUTRAL, 0.35, "an item at e₀, before")
         key.dot(NEUTRAL, 1.0, last if self.travelling else f"at {last}")
-        key.arrow(NEUTRAL, f"its way, where it can be seen ({len(self._groups)} of {len(self.moving)})")
+        across = f"; pale: across the map, {self._n_across}" if self._n_across else ""
+        key.arrow(NEUTRAL, f"its way, where it can be seen ({len(self._groups)} of {len(self.moving)}{across})")
         if self.styles[0][1] == REST:
             key.dot(REST, 1.0, f"other labels ({self._n_other_labels()})")
 
@@ -268,6 +278,14 @@ def at_moment(places: np.ndarray, moment: float) -> np.ndarray:
     step = min(int(moment * steps), max(steps - 1, 0))
     share = moment * steps - step
     return places[step] + share * (places[min(step + 1, steps)] - places[step])
+
+
+def _densest(places: np.ndarray) -> np.ndarray:
+    """Of places (M, 2) that around which a third of them is nearest: the middle of scattered ones may be empty."""
+    some = places[np.linspace(0, len(places) - 1, min(len(places), _COMPARED)).astype(int)]
+    apart = np.linalg.norm(some[:, None] - some, axis=2)
+    third = min(max(1, len(some) // 3), len(some) - 1)
+    return some[np.sort(apart, axis=1)[:, third].argmin()]
 
 
 def _on_paper(positions: np.ndarray) -> np.ndarray:

@@ -250,11 +250,11 @@ class DriftPicture:
         if self.dense:
             key.bar(self.hexagons, f"items around a place at {self._shaded}")
             scale = "" if self.arrow_scale == 1 else f", drawn at {100 * self.arrow_scale:.0f} % of its length"
-            key.arrow(_STREAM, f"mean way from e₀ to {last} of items that start around its foot{scale}")
+            key.arrow(_STREAM, f"mean move from e₀ to {last} of items that start around its foot{scale}")
             return
         key.dot(NEUTRAL, 0.35, "an item at e₀, before")
         key.dot(NEUTRAL, 1.0, last if self.travelling else f"at {last}")
-        key.arrow(NEUTRAL, f"its way, where it can be seen ({len(self._groups)} of {len(self.moving)})")
+        key.arrow(NEUTRAL, f"its move, if long enough to draw ({len(self._groups)} of {len(self.moving)})")
         if self.styles[0][1] == REST:
             key.dot(REST, 1.0, f"other labels ({self._n_other_labels()})")
 

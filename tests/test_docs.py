@@ -79,19 +79,6 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_links_to_headings_lead_to_one():
-    for page in PAGES:
-        for target, heading in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
-            there = page.parent / target if target else page
-            assert heading in headings(there), f"{page.name} links to {target}#{heading}"
-
-
-def headings(page: Path) -> set[str]:
-    """As GitHub names them in links: small letters, dashes for spaces, no other marks."""
-    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
-
-
 def test_make_targets_named_in_the_readme_exist():
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"make (\w+)", (ROOT / "README.md").read_text())) <= targets

@@ -120,6 +120,14 @@ def test_a_bench_that_raises_is_reported_and_the_others_go_on(toy_benches, tmp_p
     assert "| toy_broken | entourage |  |  |  | failed |" in (tmp_path / "n50.md").read_text()
 
 
+def test_the_documentation_shows_what_was_measured_and_calls_limits_ours(speed):
+    page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    for name in ("full", "quick"):
+        rows = [speed._row(entry) for entry in entries_of(ROOT / "benchmarks" / "results" / f"{name}.json")]
+        assert "\n".join([*speed.HEAD, *rows, f"<!-- speed {name}: end -->"]) in page
+    assert "| our limit |" in page and "| 0.91 | ok |" in page
+
+
 def test_one_bench_repeated_leaves_the_others(toy_benches, tmp_path):
     toy_benches.main(["--n", "50", "--out", str(tmp_path)])
     before = entries_of(tmp_path / "n50.json")

@@ -27,6 +27,7 @@ MODULES = ("neighbors", "refine", "messages", "training", "metrics", "reranking"
 RESULTS = HERE.parent / "results"
 PAGE = HERE.parent.parent / "docs" / "speed.md"
 LIBRARIES = ("numpy", "torch", "numba", "faiss-cpu", "pytorch-metric-learning", "scikit-learn")
+HEAD = ["| bench | contender | peer | ratio | our limit | |", "|---|---|---|---:|---:|---|"]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -83,14 +84,13 @@ def _save(entries: list[dict], folder: Path, name: str, n: int) -> None:
 
 def table(entries: list[dict], n: int) -> str:
     """The results as Markdown, under the size and the machine they were measured on."""
-    head = ["| bench | contender | peer | ratio | needed | |", "|---|---|---|---:|---:|---|"]
     sizes = f"N = {n:,}, d = {DIMENSIONS}; {machine()}. Ratios: larger is better, 1 is as good as the peer."
-    return "\n".join([sizes, "", *head, *map(_row, entries)]) + "\n"
+    return "\n".join([sizes, "", *HEAD, *map(_row, entries)]) + "\n"
 
 
 def _row(entry: dict) -> str:
     error = entry["detail"].get("error")
-    needed = "" if entry["needed"] is None else f"{entry['needed']:g}"
+    needed = "" if entry["needed"] is None else f"{round(entry['needed'], 2):g}"
     verdict = "failed" if error else "" if entry["needed"] is None else "ok" if entry["ok"] else "**below**"
     ratio = "" if error else f"{entry['ratio']:.2f}"
     return f"| {entry['bench']} | {entry['contender']} | {entry['peer']} | {ratio} | {needed} | {verdict} |"

@@ -59,7 +59,7 @@ def test_an_arrow_for_each_item_that_moves_visibly_from_e0_to_the_end():
     arrows = picture.arrows
     np.testing.assert_allclose(arrows.XY, picture.places[0, moved])
     np.testing.assert_allclose(np.stack([arrows.U, arrows.V], axis=1), (picture.places[-1] - picture.places[0])[moved])
-    assert f"its way, where it can be seen ({moved.sum()} of 60)" in texts(picture.figure)
+    assert f"its move, if long enough to draw ({moved.sum()} of 60)" in texts(picture.figure)
 
 
 def test_an_arrow_across_the_map_is_pale_and_the_key_says_so():
@@ -194,7 +194,7 @@ def test_thousands_of_items_are_a_density_with_mean_arrows(monkeypatch):
     for rows, foot in zip(picture._groups, picture.arrows.XY, strict=True):
         assert len(rows) >= 5 and (rows % 2 == 0).all()
         np.testing.assert_allclose(foot, np.mean([picture.places[0, row] for row in rows], axis=0))
-    assert any("mean way from e₀ to e₁" in said for said in texts(picture.figure))
+    assert any("mean move from e₀ to e₁" in said for said in texts(picture.figure))
     check_apart(picture.figure)
 
 
@@ -224,7 +224,7 @@ def test_between_two_steps_items_go_straight_on():
 
 def test_one_step_and_one_item_are_drawn_too():
     figure = draw_drift(np.zeros((1, 1, 2)), looks([0], 1), "Title")
-    assert "class 0" in texts(figure) and "its way, where it can be seen (0 of 1)" in texts(figure)
+    assert "class 0" in texts(figure) and "its move, if long enough to draw (0 of 1)" in texts(figure)
     figure.draw_without_rendering()
 
 

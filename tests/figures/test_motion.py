@@ -58,7 +58,7 @@ def test_a_moment_shows_dots_where_they_are_then():
 def test_the_key_calls_what_moves_now(monkeypatch, most):
     monkeypatch.setattr(drift, "MOST_ARROWS", most)
     said = [text.get_text() for text in moving_frames().picture.axes.texts]
-    assert any(text == "now" or text.startswith("mean way from e₀ to now") for text in said)
+    assert any(text == "now" or text.startswith("mean move from e₀ to now") for text in said)
     assert not any("e₂" in text for text in said)
 
 

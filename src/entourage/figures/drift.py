@@ -259,12 +259,12 @@ class DriftPicture:
         if self.dense:
             key.bar(self.hexagons, f"items around a place at {self._shaded}")
             scale = "" if self.arrow_scale == 1 else f", drawn at {100 * self.arrow_scale:.0f} % of its length"
-            key.arrow(_STREAM, f"mean way from e₀ to {last} of items that start around its foot{scale}")
+            key.arrow(_STREAM, f"mean move from e₀ to {last} of items that start around its foot{scale}")
             return
         key.dot(NEUTRAL, 0.35, "an item at e₀, before")
         key.dot(NEUTRAL, 1.0, last if self.travelling else f"at {last}")
         across = f"; pale: across the map, {self._n_across}" if self._n_across else ""
-        key.arrow(NEUTRAL, f"its way, where it can be seen ({len(self._groups)} of {len(self.moving)}{across})")
+        key.arrow(NEUTRAL, f"its move, if long enough to draw ({len(self._groups)} of {len(self.moving)}{across})")
         if self.styles[0][1] == REST:
             key.dot(REST, 1.0, f"other labels ({self._n_other_labels()})")
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -138,6 +140,44 @@ def test_a_failure_after_the_first_epoch_can_be_resumed_unless_it_would_fail_aga
     with pytest.raises(InputError):
         train_run(people, tmp_path / "new", system="failing")
     assert "new.partial" not in os.listdir(tmp_path)
+
+
+def test_stopped_while_torch_loads_nothing_is_left_and_nothing_waits_for_torch(people, tmp_path):
+    script = """
+import sys
+from entourage import runs
+from entourage.settings import TrainSettings
+
+def stopped(*images, **options):
+    raise KeyboardInterrupt
+
+runs.stopped = stopped
+runs.SYSTEMS["stopped"] = runs.System(TrainSettings, "entourage.runs:stopped")
+try:
+    runs.train_run(sys.argv[1], sys.argv[2], system="stopped", settings=TrainSettings(encoder="small"))
+except KeyboardInterrupt:
+    print("torch" in sys.modules)
+"""
+    line = [sys.executable, "-W", "ignore", "-c", script, str(people), str(tmp_path / "run")]
+    outcome = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert (outcome.stdout, outcome.stderr) == ("False\n", "")
+    assert "run.partial" not in os.listdir(tmp_path)
+
+
+def test_a_run_that_has_no_checkpoint_yet_is_resumed_with_its_own_settings_only(people, tmp_path, monkeypatch):
+    monkeypatch.setitem(SYSTEMS, "killed", runs.System(TrainSettings, "entourage.runs:killed"))
+    (tmp_path / "run.partial").mkdir()
+    config = runs._config("killed", {}, replace(SETTINGS, encoder="small"))
+    (tmp_path / "run.partial" / "config.json").write_text(json.dumps(config))
+    trained = []
+    monkeypatch.setattr(runs, "killed", lambda images, settings, **_: trained.append(settings) or 1 / 0, raising=False)
+    run = {"system": "killed", "resume": True}
+    with pytest.raises(InputError, match="dim is 5 but .*run.partial was begun with 4; resume with the same settings"):
+        train_run(people, tmp_path / "run", settings=replace(SETTINGS, dim=5), **run)
+    with pytest.raises(ZeroDivisionError):
+        train_run(people, tmp_path / "run", settings=replace(SETTINGS, workers=2), **run)
+    assert [settings.dim for settings in trained] == [4]
+    assert json.loads((tmp_path / "run.partial" / "config.json").read_text()) == config
 
 
 def test_among_several_processes_only_the_first_writes(people, tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ While it goes on it is RUN.partial, with the checkpoint of its last epoch; RUN a
 kept is chosen on training classes: test labels are used for the final scores alone.
 """
 
+import json
 import os
 import shutil
 import warnings
@@ -35,9 +36,11 @@ from entourage.settings import (
     TrainSettings,
     to_dict,
 )
+from entourage.settings.encoder import NOT_DECISIVE
 from entourage.settings.intra_batch import PRESETS
 from entourage.shots import any_match
 from entourage.store import check_free, encoder_of_vectors, new_folder, write_json
+from entourage.store.logs import read_log
 from entourage.values import Embeddings
 from entourage.versions import library_versions
 
@@ -265,10 +268,12 @@ def _begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
     if partial.exists() and not resume:
         shutil.rmtree(replaced, ignore_errors=True)  # left by a crash
         partial.rename(replaced)
-    partial.mkdir(exist_ok=True)
-    if not resume:  # a run that goes on keeps what it began with; other settings are refused by the checkpoint
-        write_json(partial / CONFIG, config)
+    if resume:
+        _check_same_settings(partial, config)
     try:
+        partial.mkdir(exist_ok=True)
+        if not resume:  # a run that goes on keeps what it began with
+            write_json(partial / CONFIG, config)
         yield
     except BaseException as error:
         # The same input would fail again; a corrupt picture may be replaced, a full disk emptied, and the run resumed.
@@ -282,10 +287,23 @@ def _begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
         shutil.rmtree(replaced, ignore_errors=True)
 
 
+def _check_same_settings(partial: Path, config: dict) -> None:
+    """Refuse to go on with other settings, and name the first; the checkpoint, once there is one, looks at data too."""
+    try:
+        began = json.loads((partial / CONFIG).read_text(encoding="utf-8"))
+        before, now = ({"system": each["system"], **each["settings"]} for each in (began, config))
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    for name, value in now.items():
+        if name not in NOT_DECISIVE and before.get(name, value) != value:
+            raise InputError(
+                f"{name} is {value!r} but {partial} was begun with {before[name]!r}; resume with the same settings, "
+                "or start again (--overwrite)"
+            )
+
+
 def _has_learned(partial: Path) -> bool:
     """Whether an epoch of training is finished; epoch 0 is the state before it."""
-    from entourage.training.log import read_log
-
     return any(entry["epoch"] > 0 for entry in read_log(partial / LOG))
 
 

@@ -227,7 +227,7 @@ def test_ctrl_c_leaves_a_partial_run_and_resume_ends_as_if_nothing_had_happened(
     again = run(command, "--out", stopped)
     assert again.exit_code == 2 and "keeps an interrupted run; resume it (--resume), or start again" in again.stderr
     other = run(command, "--out", stopped, "--resume", "--seed", 1)
-    assert other.exit_code == 2 and "belongs to other data or settings" in other.stderr
+    assert other.exit_code == 2 and f"seed is 1 but {partial} was begun with 0; resume" in other.stderr
     unfinished = run(f"embed birds --model {stopped} --out {tmp_path}/v.npz")
     assert unfinished.exit_code == 2 and "is a run that has not ended" in unfinished.stderr
     assert sorted(os.listdir(partial)) == ["checkpoint.safetensors", "config.json", "log.jsonl"]

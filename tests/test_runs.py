@@ -172,7 +172,7 @@ def test_a_run_that_has_no_checkpoint_yet_is_resumed_with_its_own_settings_only(
     trained = []
     monkeypatch.setattr(runs, "killed", lambda images, settings, **_: trained.append(settings) or 1 / 0, raising=False)
     run = {"system": "killed", "resume": True}
-    with pytest.raises(InputError, match="dim is 5 but .*run.partial was begun with 4; resume with the same settings"):
+    with pytest.raises(InputError, match=r"dim is 5 but .*run\.partial was begun with 4; resume with the same"):
         train_run(people, tmp_path / "run", settings=replace(SETTINGS, dim=5), **run)
     with pytest.raises(ZeroDivisionError):
         train_run(people, tmp_path / "run", settings=replace(SETTINGS, workers=2), **run)

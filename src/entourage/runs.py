@@ -150,6 +150,8 @@ def train_run(
     settings = _with_encoder(settings, training)
     described = {"source": str(source), "root": root and str(root), "options": data_options or {}}
     config = _config(system, described, settings)
+    if strict and main:  # not after hours of training
+        _check_pictures((training, *tests.values()), settings.workers, progress)
     corrupt: list[str] = []
     options = {"resume": resume, "strict": strict, "corrupt": corrupt, "progress": progress}
     with _begun(partial_of(out), config, resume=resume) if main else nullcontext():
@@ -161,7 +163,8 @@ def train_run(
     seed = getattr(settings, "seed", 0)
     scores = _scores(encoder, tests, strict, corrupt, nmi, seed, progress)
     doubts += [*nothing_learned(history), *scores.warnings]
-    doubts += left_out(corrupt, len(training) + sum(map(len, tests.values())))
+    count = len(training) + sum(map(len, tests.values()))
+    doubts += left_out(corrupt, count, " (of training, those drawn are counted)")
     protocol = _protocol(source, system, settings, training, tests, history) | scores.protocol
     run = TrainedRun(out, scores, protocol, doubts, corrupt, history)
     _write(run, encoder, config, chosen.keeps)
@@ -180,11 +183,11 @@ def partial_of(out) -> Path:
     return out.with_name(out.name + ".partial")
 
 
-def left_out(corrupt: list[str], count: int) -> list[str]:
+def left_out(corrupt: list[str], count: int, note: str = "") -> list[str]:
     """A warning of pictures that could not be decoded, if there are any; also given as an EntourageWarning."""
     if not corrupt:
         return []
-    text = f"{len(corrupt)} of {count} pictures cannot be decoded and are left out; the first is {corrupt[0]}"
+    text = f"{len(corrupt)} of {count} pictures cannot be decoded and are left out; the first is {corrupt[0]}{note}"
     warnings.warn(text, EntourageWarning, stacklevel=2)
     return [text]
 
@@ -253,6 +256,13 @@ def _load(source, root, options: dict) -> tuple:
             "wanted test classes of two pictures or more (by two cameras, or in two sequences, where these are known)"
         )
     return training, tests
+
+
+def _check_pictures(sets, workers: int | None, progress) -> None:
+    from entourage.data.decoding import check_decodable  # here: torch takes seconds
+
+    for images in sets:
+        check_decodable(images, workers=workers, progress=progress)
 
 
 def _config(system: str, described: dict, settings) -> dict:

@@ -22,6 +22,8 @@ from entourage.settings import TrainSettings
 from entourage.training import History
 from entourage.values import Embeddings
 
+from .data.pictures import write_pictures
+
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 SETTINGS = TrainSettings(
@@ -62,7 +64,26 @@ def test_that_nothing_was_learned_is_kept_with_the_scores(people, tmp_path, monk
     with pytest.warns(EntourageWarning, match=r"no epoch \(of 1\) did better") as given:
         run = train_run(people, tmp_path / "run", settings=SETTINGS, nmi=False)
     assert sorted(str(each.message) for each in given) == sorted(run.warnings)  # each once
+    assert run.protocol["epoch_kept"] == "0 of 1: best MAP@R of held-out training classes, 50.00 %"
     assert run.protocol["trained_on"] == "20 pictures of 5 classes, 2 of them held out to choose the epoch"
+
+
+def test_what_was_asked_for_in_vain_is_told(people, tmp_path):
+    few = "\n".join(line for line in people.read_text().splitlines() if not line.startswith(("3,", "4,")))
+    people.write_text(few + "\n")
+    run = train_run(people, tmp_path / "run", settings=replace(SETTINGS, batch_classes=8), nmi=False)
+    assert run.protocol["trained_on"] == (
+        "12 pictures of 3 classes, too few to hold some out and choose the epoch by them; "
+        "8 classes in a batch were asked for, 3 there are"
+    )
+
+
+def test_one_class_that_trains_is_told_from_those_that_test(tmp_path):
+    for label in "abc":
+        write_pictures(tmp_path / "birds", [f"{label}/{shot}.png" for shot in range(3)])
+    with pytest.raises(InputError, match=r"1 of the 3 classes of .*birds train and the others test, and 1 of those"):
+        train_run(tmp_path / "birds", tmp_path / "run", settings=SETTINGS)
+    train_run(tmp_path / "birds", tmp_path / "run", settings=SETTINGS, data_options={"train_share": 0.7}, nmi=False)
 
 
 def test_a_table_in_which_every_match_is_of_the_querys_own_sequence_is_refused_before_training(people, tmp_path):

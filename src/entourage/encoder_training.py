@@ -94,8 +94,8 @@ def nothing_learned(history: History) -> list[str]:
         return []
     return [
         f"no epoch (of {history.epoch}) did better on the held-out classes than the encoder before training (MAP@R "
-        f"{history.best_score:.4f}), so that it is kept as it began; change the learning rate, allow more epochs "
-        "(patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
+        f"{100 * history.best_score:.2f} %), so that it is kept as it began; change the learning rate, allow more "
+        "epochs (patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
     ]
 
 

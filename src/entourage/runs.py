@@ -27,7 +27,7 @@ from entourage import __version__, data
 from entourage.doubts import heard_warnings
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import Scores, evaluate_embeddings
-from entourage.sampling import hold_out_classes
+from entourage.sampling import hold_out_classes, usable_classes
 from entourage.settings import (
     CrossImageSettings,
     DivideSettings,
@@ -255,7 +255,20 @@ def _load(source, root, options: dict) -> tuple:
             f"no picture of {source} to test with has another of its class to find, so that every score would be 0; "
             "wanted test classes of two pictures or more (by two cameras, or in two sequences, where these are known)"
         )
+    _check_enough(source, training.labels, np.concatenate([queries.labels, gallery.labels]))
     return training, tests
+
+
+def _check_enough(source, trained: np.ndarray, tested: np.ndarray) -> None:
+    """Two classes to learn from, or a sentence that says where the others are."""
+    learned, train = len(usable_classes(trained)), len(np.unique(trained))
+    total = len({*trained.tolist(), *tested.tolist()})
+    if learned < 2:
+        raise InputError(
+            f"{train} of the {total} classes of {source} train and the others test, and {learned} of those that train "
+            "have two or more items; wanted two such classes: bring more, or let more train where the data do not say "
+            "which (--data-option train_share=0.7)"
+        )
 
 
 def _check_pictures(sets, workers: int | None, progress) -> None:
@@ -341,7 +354,7 @@ def embed_tests(encoder, images, **options) -> tuple[np.ndarray, Embeddings]:
 
 def _protocol(source, system: str, settings, training, tests: dict, history) -> dict:
     best = history.best_score
-    chosen = "the last" if best is None else f"best MAP@R of held-out training classes, {best:.4f}"
+    chosen = "the last" if best is None else f"best MAP@R of held-out training classes, {100 * best:.2f} %"
     kind = "vectors" if hasattr(training, "vectors") else "pictures"
     return {
         "data": f"{source}, {' in '.join(tests)}: {_unseen(training, tests)}",
@@ -353,9 +366,15 @@ def _protocol(source, system: str, settings, training, tests: dict, history) -> 
 
 
 def _classes(training, settings) -> str:
+    """How many, how many are held out, and what was asked for in vain."""
     held_out = hold_out_classes(training.labels, settings.validation_share, settings.seed)
     count = len(np.unique(training.labels[held_out]))
     told = f", {count} of them held out to choose the epoch" if count else ""
+    if settings.validation_share and not count:
+        told = ", too few to hold some out and choose the epoch by them"
+    learned = len(usable_classes(training.labels[~held_out]))
+    if learned < settings.batch_classes:
+        told += f"; {settings.batch_classes} classes in a batch were asked for, {learned} there are"
     return f"{len(np.unique(training.labels))} classes{told}"
 
 

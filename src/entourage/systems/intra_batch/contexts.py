@@ -72,7 +72,7 @@ def find_contexts(
 ) -> Contexts:
     """Contexts by their name in `CONTEXTS`.
 
-    size: items in a group of reciprocal ones, in a chunk of nearest ones (7; all, where there are fewer); k1: neighbours
+    size: items in a group of reciprocal ones, in a chunk of nearest ones (7, or all if fewer); k1: neighbours
     looked at for reciprocal ones; batch: chunks in a group, and items in a chunk of a cluster; n_clusters: of the
     algorithms that are told how many; seed: of the order in which chunks are joined, and of clusters.
     """

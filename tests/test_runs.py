@@ -74,7 +74,7 @@ def test_what_was_asked_for_in_vain_is_told(people, tmp_path):
     run = train_run(people, tmp_path / "run", settings=replace(SETTINGS, batch_classes=8), nmi=False)
     assert run.protocol["trained_on"] == (
         "12 pictures of 3 classes, too few to hold some out and choose the epoch by them; "
-        "8 classes in a batch were asked for, 3 there are"
+        "8 classes in a batch wanted, 3 there are"
     )
 
 

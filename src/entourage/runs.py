@@ -374,7 +374,7 @@ def _classes(training, settings) -> str:
         told = ", too few to hold some out and choose the epoch by them"
     learned = len(usable_classes(training.labels[~held_out]))
     if learned < settings.batch_classes:
-        told += f"; {settings.batch_classes} classes in a batch were asked for, {learned} there are"
+        told += f"; {settings.batch_classes} classes in a batch wanted, {learned} there are"
     return f"{len(np.unique(training.labels))} classes{told}"
 
 

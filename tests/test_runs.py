@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +21,8 @@ from entourage.runs import SYSTEMS, encoder_of, train_run
 from entourage.settings import TrainSettings
 from entourage.training import History
 from entourage.values import Embeddings
+
+from .data.pictures import write_pictures
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -60,7 +64,26 @@ def test_that_nothing_was_learned_is_kept_with_the_scores(people, tmp_path, monk
     with pytest.warns(EntourageWarning, match=r"no epoch \(of 1\) did better") as given:
         run = train_run(people, tmp_path / "run", settings=SETTINGS, nmi=False)
     assert sorted(str(each.message) for each in given) == sorted(run.warnings)  # each once
+    assert run.protocol["epoch_kept"] == "0 of 1: best MAP@R of held-out training classes, 50.00 %"
     assert run.protocol["trained_on"] == "20 pictures of 5 classes, 2 of them held out to choose the epoch"
+
+
+def test_what_was_asked_for_in_vain_is_told(people, tmp_path):
+    few = "\n".join(line for line in people.read_text().splitlines() if not line.startswith(("3,", "4,")))
+    people.write_text(few + "\n")
+    run = train_run(people, tmp_path / "run", settings=replace(SETTINGS, batch_classes=8), nmi=False)
+    assert run.protocol["trained_on"] == (
+        "12 pictures of 3 classes, too few to hold some out and choose the epoch by them; "
+        "8 classes in a batch wanted, 3 there are"
+    )
+
+
+def test_one_class_that_trains_is_told_from_those_that_test(tmp_path):
+    for label in "abc":
+        write_pictures(tmp_path / "birds", [f"{label}/{shot}.png" for shot in range(3)])
+    with pytest.raises(InputError, match=r"1 of the 3 classes of .*birds train and the others test, and 1 of those"):
+        train_run(tmp_path / "birds", tmp_path / "run", settings=SETTINGS)
+    train_run(tmp_path / "birds", tmp_path / "run", settings=SETTINGS, data_options={"train_share": 0.7}, nmi=False)
 
 
 def test_a_table_in_which_every_match_is_of_the_querys_own_sequence_is_refused_before_training(people, tmp_path):
@@ -138,6 +161,44 @@ def test_a_failure_after_the_first_epoch_can_be_resumed_unless_it_would_fail_aga
     with pytest.raises(InputError):
         train_run(people, tmp_path / "new", system="failing")
     assert "new.partial" not in os.listdir(tmp_path)
+
+
+def test_stopped_while_torch_loads_nothing_is_left_and_nothing_waits_for_torch(people, tmp_path):
+    script = """
+import sys
+from entourage import runs
+from entourage.settings import TrainSettings
+
+def stopped(*images, **options):
+    raise KeyboardInterrupt
+
+runs.stopped = stopped
+runs.SYSTEMS["stopped"] = runs.System(TrainSettings, "entourage.runs:stopped")
+try:
+    runs.train_run(sys.argv[1], sys.argv[2], system="stopped", settings=TrainSettings(encoder="small"))
+except KeyboardInterrupt:
+    print("torch" in sys.modules)
+"""
+    line = [sys.executable, "-W", "ignore", "-c", script, str(people), str(tmp_path / "run")]
+    outcome = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert (outcome.stdout, outcome.stderr) == ("False\n", "")
+    assert "run.partial" not in os.listdir(tmp_path)
+
+
+def test_a_run_that_has_no_checkpoint_yet_is_resumed_with_its_own_settings_only(people, tmp_path, monkeypatch):
+    monkeypatch.setitem(SYSTEMS, "killed", runs.System(TrainSettings, "entourage.runs:killed"))
+    (tmp_path / "run.partial").mkdir()
+    config = runs._config("killed", {}, replace(SETTINGS, encoder="small"))
+    (tmp_path / "run.partial" / "config.json").write_text(json.dumps(config))
+    trained = []
+    monkeypatch.setattr(runs, "killed", lambda images, settings, **_: trained.append(settings) or 1 / 0, raising=False)
+    run = {"system": "killed", "resume": True}
+    with pytest.raises(InputError, match=r"dim is 5 but .*run\.partial was begun with 4; resume with the same"):
+        train_run(people, tmp_path / "run", settings=replace(SETTINGS, dim=5), **run)
+    with pytest.raises(ZeroDivisionError):
+        train_run(people, tmp_path / "run", settings=replace(SETTINGS, workers=2), **run)
+    assert [settings.dim for settings in trained] == [4]
+    assert json.loads((tmp_path / "run.partial" / "config.json").read_text()) == config
 
 
 def test_among_several_processes_only_the_first_writes(people, tmp_path, monkeypatch):

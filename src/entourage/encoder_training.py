@@ -32,6 +32,7 @@ from entourage.losses import build_loss
 from entourage.picture_batches import PictureBatch, PictureBatches
 from entourage.sampling import check_usable_classes, class_balanced_batches, hold_out_classes, share_of_rank
 from entourage.settings import EncoderSettings, to_dict
+from entourage.settings.encoder import NOT_DECISIVE
 from entourage.store import add_weights
 from entourage.training import History, RunLog, fit_model, seeded
 from entourage.training.schedule import build_schedule
@@ -40,7 +41,6 @@ from entourage.values import Embeddings, label_codes
 __all__ = ["EncoderTraining", "encoder_training", "nothing_learned"]
 
 CHECKPOINT, LOG, BOARD = "checkpoint.safetensors", "log.jsonl", "tensorboard"  # inside the run folder
-_NOT_DECISIVE = ("workers", "device", "tensorboard")  # settings a resumed run may change
 
 
 @contextmanager
@@ -94,8 +94,8 @@ def nothing_learned(history: History) -> list[str]:
         return []
     return [
         f"no epoch (of {history.epoch}) did better on the held-out classes than the encoder before training (MAP@R "
-        f"{history.best_score:.4f}), so that it is kept as it began; change the learning rate, allow more epochs "
-        "(patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
+        f"{100 * history.best_score:.2f} %), so that it is kept as it began; change the learning rate, allow more "
+        "epochs (patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
     ]
 
 
@@ -238,7 +238,7 @@ class EncoderTraining:
         Weights of an encoder or a teacher may change while the path that the settings name stays. Those of the parts
         are not looked at: a loss object of the user's may start from others every time.
         """
-        decisive = {name: value for name, value in to_dict(self.settings).items() if name not in _NOT_DECISIVE}
+        decisive = {name: value for name, value in to_dict(self.settings).items() if name not in NOT_DECISIVE}
         digest = hashlib.sha256(f"{json.dumps(decisive, sort_keys=True)}{parts!r}".encode())
         images = self.images
         for part in (getattr(images, name, None) for name in ("labels", "ids", "boxes", "pixels", "vectors")):

@@ -11,6 +11,7 @@ While it goes on it is RUN.partial, with the checkpoint of its last epoch; RUN a
 kept is chosen on training classes: test labels are used for the final scores alone.
 """
 
+import json
 import os
 import shutil
 import warnings
@@ -26,7 +27,7 @@ from entourage import __version__, data
 from entourage.doubts import heard_warnings
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import Scores, evaluate_embeddings
-from entourage.sampling import hold_out_classes
+from entourage.sampling import hold_out_classes, usable_classes
 from entourage.settings import (
     CrossImageSettings,
     DivideSettings,
@@ -35,9 +36,11 @@ from entourage.settings import (
     TrainSettings,
     to_dict,
 )
+from entourage.settings.encoder import NOT_DECISIVE
 from entourage.settings.intra_batch import PRESETS
 from entourage.shots import any_match
 from entourage.store import check_free, encoder_of_vectors, new_folder, write_json
+from entourage.store.logs import read_log
 from entourage.values import Embeddings
 from entourage.versions import library_versions
 
@@ -147,6 +150,8 @@ def train_run(
     settings = _with_encoder(settings, training)
     described = {"source": str(source), "root": root and str(root), "options": data_options or {}}
     config = _config(system, described, settings)
+    if strict and main:  # not after hours of training
+        _check_pictures((training, *tests.values()), settings.workers, progress)
     corrupt: list[str] = []
     options = {"resume": resume, "strict": strict, "corrupt": corrupt, "progress": progress}
     with _begun(partial_of(out), config, resume=resume) if main else nullcontext():
@@ -158,7 +163,8 @@ def train_run(
     seed = getattr(settings, "seed", 0)
     scores = _scores(encoder, tests, strict, corrupt, nmi, seed, progress)
     doubts += [*nothing_learned(history), *scores.warnings]
-    doubts += left_out(corrupt, len(training) + sum(map(len, tests.values())))
+    count = len(training) + sum(map(len, tests.values()))
+    doubts += left_out(corrupt, count, " (of training, those drawn are counted)")
     protocol = _protocol(source, system, settings, training, tests, history) | scores.protocol
     run = TrainedRun(out, scores, protocol, doubts, corrupt, history)
     _write(run, encoder, config, chosen.keeps)
@@ -177,11 +183,11 @@ def partial_of(out) -> Path:
     return out.with_name(out.name + ".partial")
 
 
-def left_out(corrupt: list[str], count: int) -> list[str]:
+def left_out(corrupt: list[str], count: int, note: str = "") -> list[str]:
     """A warning of pictures that could not be decoded, if there are any; also given as an EntourageWarning."""
     if not corrupt:
         return []
-    text = f"{len(corrupt)} of {count} pictures cannot be decoded and are left out; the first is {corrupt[0]}"
+    text = f"{len(corrupt)} of {count} pictures cannot be decoded and are left out; the first is {corrupt[0]}{note}"
     warnings.warn(text, EntourageWarning, stacklevel=2)
     return [text]
 
@@ -249,7 +255,27 @@ def _load(source, root, options: dict) -> tuple:
             f"no picture of {source} to test with has another of its class to find, so that every score would be 0; "
             "wanted test classes of two pictures or more (by two cameras, or in two sequences, where these are known)"
         )
+    _check_enough(source, training.labels, np.concatenate([queries.labels, gallery.labels]))
     return training, tests
+
+
+def _check_enough(source, trained: np.ndarray, tested: np.ndarray) -> None:
+    """Two classes to learn from, or a sentence that says where the others are."""
+    learned, train = len(usable_classes(trained)), len(np.unique(trained))
+    total = len({*trained.tolist(), *tested.tolist()})
+    if learned < 2:
+        raise InputError(
+            f"{train} of the {total} classes of {source} train and the others test, and {learned} of those that train "
+            "have two or more items; wanted two such classes: bring more, or let more train where the data do not say "
+            "which (--data-option train_share=0.7)"
+        )
+
+
+def _check_pictures(sets, workers: int | None, progress) -> None:
+    from entourage.data.decoding import check_decodable  # here: torch takes seconds
+
+    for images in sets:
+        check_decodable(images, workers=workers, progress=progress)
 
 
 def _config(system: str, described: dict, settings) -> dict:
@@ -265,10 +291,12 @@ def _begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
     if partial.exists() and not resume:
         shutil.rmtree(replaced, ignore_errors=True)  # left by a crash
         partial.rename(replaced)
-    partial.mkdir(exist_ok=True)
-    if not resume:  # a run that goes on keeps what it began with; other settings are refused by the checkpoint
-        write_json(partial / CONFIG, config)
+    if resume:
+        _check_same_settings(partial, config)
     try:
+        partial.mkdir(exist_ok=True)
+        if not resume:  # a run that goes on keeps what it began with
+            write_json(partial / CONFIG, config)
         yield
     except BaseException as error:
         # The same input would fail again; a corrupt picture may be replaced, a full disk emptied, and the run resumed.
@@ -282,10 +310,23 @@ def _begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
         shutil.rmtree(replaced, ignore_errors=True)
 
 
+def _check_same_settings(partial: Path, config: dict) -> None:
+    """Refuse to go on with other settings, and name the first; the checkpoint, once there is one, looks at data too."""
+    try:
+        began = json.loads((partial / CONFIG).read_text(encoding="utf-8"))
+        before, now = ({"system": each["system"], **each["settings"]} for each in (began, config))
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    for name, value in now.items():
+        if name not in NOT_DECISIVE and before.get(name, value) != value:
+            raise InputError(
+                f"{name} is {value!r} but {partial} was begun with {before[name]!r}; resume with the same settings, "
+                "or start again (--overwrite)"
+            )
+
+
 def _has_learned(partial: Path) -> bool:
     """Whether an epoch of training is finished; epoch 0 is the state before it."""
-    from entourage.training.log import read_log
-
     return any(entry["epoch"] > 0 for entry in read_log(partial / LOG))
 
 
@@ -325,9 +366,15 @@ def _protocol(source, system: str, settings, training, tests: dict, history) -> 
 
 
 def _classes(training, settings) -> str:
+    """How many, how many are held out, and what was asked for in vain."""
     held_out = hold_out_classes(training.labels, settings.validation_share, settings.seed)
     count = len(np.unique(training.labels[held_out]))
     told = f", {count} of them held out to choose the epoch" if count else ""
+    if settings.validation_share and not count:
+        told = ", too few to hold some out and choose the epoch by them"
+    learned = len(usable_classes(training.labels[~held_out]))
+    if learned < settings.batch_classes:
+        told += f"; {settings.batch_classes} classes in a batch wanted, {learned} there are"
     return f"{len(np.unique(training.labels))} classes{told}"
 
 

@@ -15,6 +15,7 @@ from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
 from entourage.once import Once
 from entourage.runs import CONFIG, ENCODER, LOG, METRICS, embed_tests, encoder_of, left_out, partial_of
+from entourage.store.logs import read_log
 from entourage.store.vectors import FORMATS
 from entourage.values import Embeddings, Neighbors
 
@@ -117,8 +118,6 @@ class Training:
 
 def open_training(folder) -> Training:
     """A finished run as `entourage train` wrote it."""
-    from entourage.training.log import read_log
-
     folder = Path(folder)
     if folder.name.endswith(".partial") or (not folder.exists() and partial_of(folder).is_dir()):
         raise FileError(f"{folder} is a run that has not ended; finish it with `entourage train ... --resume`")

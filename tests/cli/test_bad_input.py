@@ -49,7 +49,7 @@ BAD = {
     "truncated .parquet": ("evaluate cut-v.parquet", "cut-v.parquet cannot be read as .parquet"),
     "text named .npy": (f"refine text.npy {REFINE}", "text.npy begins with b'0.1 0.'"),
     "pickled objects": (f"refine objects.npy {REFINE}", "objects.npy holds Python objects, which are never loaded"),
-    "no model": ("refine v.npy --model nothing --out out.npy", "nothing has no config.json and no model.safetensors"),
+    "no model": ("refine v.npy --model nothing --out out.npy", "there is no folder 'nothing'; wanted"),
     "truncated model": ("refine v.npy --model cut-model --out out.npy", "the model in cut-model cannot be used"),
     "damaged config": ("refine v.npy --model bad-config --out out.npy", "the model in bad-config cannot be used"),
     # outputs

@@ -128,6 +128,10 @@ def test_a_corrupt_picture_is_left_out_counted_and_named_or_refused(inside, tmp_
 
 
 BAD = {
+    "the same twice": (
+        "embed birds --model run --model ./run --out out.npz",
+        "--model names './run' twice; wanted different ones for an ensemble",
+    ),
     "no such dataset": ("embed bird --model run --out out.npz", "dataset is 'bird'; known are: cars"),
     "empty folder": ("embed empty --model run --out out.npz", "empty has no folders with images in them"),
     "no such split": ("embed birds --model run --split query --out out.npz", "split is 'query'"),

@@ -41,14 +41,17 @@ def test_a_run_keeps_its_network_unless_it_has_none(runs):
     assert load_network(runs / "run-0").network.dim == 8
 
 
-@pytest.mark.parametrize(("by", "size"), [(None, 7), ("nearest", 4), ("kmeans", 7)])
+@pytest.mark.parametrize(("by", "size"), [(None, 7), ("nearest", 4), ("kmeans", None)])
 def test_vectors_are_refined_by_the_runs_network_and_evaluated(runs, tmp_path, by, size):
-    option = "" if by is None else f"--context-by {by} --context-size {size}"
+    option = "" if by is None else f"--context-by {by}" + (f" --context-size {size}" if size else "")
     shown = document(run(f"refine {runs}/v.npz --model {runs}/run-0 --out {tmp_path}/r.npz {option} --json"))
     assert shown["protocol"] == {
         "items": 32,
         "model": f"{runs}/run-0",
         "context": f"transductive: groups by {by or 'reciprocal'}",
+        **({"groups": 32, "group_size": 7, "k1": 30} if by is None else {}),
+        **({"groups": 11, "group_size": 3 * 4} if by == "nearest" else {}),
+        **({"groups": shown["protocol"]["groups"], "group_size": 3 * 2} if by == "kmeans" else {}),
         "steps": 1,
     }
     refined = read_vectors(tmp_path / "r.npz")
@@ -145,15 +148,25 @@ def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
         ("train glyphs --out new --preset cub", "the preset is 'cub'; wanted none: this system has no presets"),
         ("train glyphs --out new --system student", "teacher is empty; wanted the folder of a run"),
         (f"train {GLYPHS} --out new --system student --set teacher=plain", "plain has no network in it"),
-        ("train glyphs --out new --system intra-batch --loss ms", "there is 'loss', which is no setting"),
+        (
+            "train glyphs --out new --system intra-batch --loss ms",
+            "the loss is ms but the system intra-batch has one of its own; leave --loss out",
+        ),
         ("refine v.npz --model run-0 --out o.npz --context-by friends", "the context is 'friends'; wanted one of"),
-        ("refine v.npz --model run-0 --out o.npz --context v.npz", "--context is v.npz with run-0, whose network"),
-        ("refine v.npz --model run-0 --out o.npz --steps 1", "--steps is 1 with run-0, whose network"),
+        ("refine v.npz --model run-0 --out o.npz --context v.npz", "put queries and gallery into one file"),
+        (
+            "refine v.npz --model run-0 --out o.npz --steps 1",
+            "--steps is 1 with the run 'run-0', whose network takes the steps it was trained with; leave it out",
+        ),
+        ("refine v.npz --model run-0 --run new", "--run is new with the run 'run-0', whose refinements are not kept"),
         ("refine v.npz --out o.npz --context-by kmeans", "--context-by is kmeans without a run"),
         ("refine v.npz --out o.npz --context-size 9", "--context-size is 9 without a run"),
-        ("refine v.npz --model run-0 --out o.npz --context-size 0", "size is 0; wanted 1 or more"),
+        ("refine v.npz --model run-0 --out o.npz --context-size 1", "size is 1; wanted 2 or more"),
+        ("refine v.npz --model run-0 --out o.npz --context-by ward --context-size 3", "size is 3 but groups by ward"),
         ("refine wide.npy --model run-0 --out o.npy", "have 9 dimensions but the network was trained on 8"),
-        ("refine v.npz --model plain --out o.npz", "plain has no model.safetensors"),
+        ("refine v.npz --model plain --out o.npz", "'plain' is a run that keeps no network to refine by; wanted"),
+        ("refine v.npz --model nowhere --out o.npz", "there is no folder 'nowhere'; wanted a folder written by"),
+        ("refine v.npz --model run-0/network --out o.npz", "is a part of a run; give the run itself, 'run-0'"),
     ],
 )
 def test_what_cannot_be_done_is_refused(runs, monkeypatch, command, said):

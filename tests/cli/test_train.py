@@ -129,7 +129,7 @@ def test_warnings_of_the_data_are_printed_once_and_kept(inside, tmp_path):
     assert kept["protocol"]["queries_without_match"] == 1
 
 
-def test_a_corrupt_picture_is_left_out_counted_and_named_or_refused(inside, tmp_path):
+def test_a_corrupt_picture_is_left_out_counted_and_named_or_refused(inside, tmp_path, monkeypatch):
     folder = write_birds(tmp_path / "birds")
     bad = [folder / "bird 00" / "1.png", folder / "bird 11" / "2.png"]  # one trains, one is tested
     for path in bad:
@@ -139,12 +139,18 @@ def test_a_corrupt_picture_is_left_out_counted_and_named_or_refused(inside, tmp_
     shown = json.loads(outcome.stdout)
     assert sorted(shown["corrupt"]) == sorted(map(str, bad))
     assert outcome.stderr == (
-        f"warning: 2 of {CLASSES * PER_CLASS} pictures cannot be decoded and are left out; the first is {bad[0]}\n"
+        f"warning: 2 of {CLASSES * PER_CLASS} pictures cannot be decoded and are left out; the first is {bad[0]} "
+        "(of training, those drawn are counted)\n"
     )
     assert shown["protocol"]["queries"] == CLASSES * PER_CLASS // 2 - 1
     refused = run(f"{command} --strict --out {tmp_path}/strict")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert refused.stderr.startswith(f"error: {bad[0]} cannot be decoded") and refused.stderr.count("\n") == 1
+    bad[0].write_bytes(bad[1].with_name("0.png").read_bytes())
+    monkeypatch.setattr("entourage.encoder_training.fit_model", None)  # a test picture is looked at before training
+    refused = run(f"{command} --strict --out {tmp_path}/strict")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+    assert refused.stderr.startswith(f"error: {bad[1]} cannot be decoded")
     assert sorted(os.listdir(tmp_path)) == ["birds", "run"]
 
 
@@ -227,7 +233,7 @@ def test_ctrl_c_leaves_a_partial_run_and_resume_ends_as_if_nothing_had_happened(
     again = run(command, "--out", stopped)
     assert again.exit_code == 2 and "keeps an interrupted run; resume it (--resume), or start again" in again.stderr
     other = run(command, "--out", stopped, "--resume", "--seed", 1)
-    assert other.exit_code == 2 and "belongs to other data or settings" in other.stderr
+    assert other.exit_code == 2 and f"seed is 1 but {partial} was begun with 0; resume" in other.stderr
     unfinished = run(f"embed birds --model {stopped} --out {tmp_path}/v.npz")
     assert unfinished.exit_code == 2 and "is a run that has not ended" in unfinished.stderr
     assert sorted(os.listdir(partial)) == ["checkpoint.safetensors", "config.json", "log.jsonl"]

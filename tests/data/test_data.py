@@ -2,11 +2,13 @@
 
 import hashlib
 import io
+import re
 import subprocess
 import sys
 import zipfile
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 from entourage import data
@@ -60,7 +62,8 @@ def test_the_root_of_a_folder_is_the_folder(tmp_path):
 
 @pytest.mark.parametrize("name", ["cubs", "no/such/folder"])
 def test_neither_a_name_nor_a_path(name):
-    with pytest.raises(InputError, match=f"dataset is '{name}'; known are: cars, csv, cub.*that exists"):
+    known = "cars, cub, glyphs, in_shop, market1501, omniglot, sop, or .* that exists"
+    with pytest.raises(InputError, match=f"dataset is '{name}'; known are: {known}"):
         data.load(name, "train")
     with pytest.raises(InputError, match=f"dataset is '{name}'"):
         data.splits(name)
@@ -73,6 +76,30 @@ def test_an_option_of_another_dataset_is_refused(tmp_path):
         data.load("cub", "train", tmp_path, per_class=3)
     with pytest.raises(InputError, match="sop is given the option boxes=True; it has none"):
         data.load("sop", "train", tmp_path, boxes=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("glyphs", {"max_classes": "two"}, "max_classes is 'two'; wanted a whole number, or nothing"),
+        ("glyphs", {"per_class": 8.5}, "per_class is 8.5; wanted a whole number"),
+        ("glyphs", {"seed": True}, "seed is True; wanted a whole number"),
+        ("vectors.npz", {"labels": 3}, "labels is 3; wanted text or a path, or nothing"),
+        ("cub", {"boxes": 1}, "boxes is 1; wanted true or false"),
+        ("glyphs", {"progress": 1}, "progress=1; it has per_class, size, seed, max_classes: leave it out"),
+        ("glyphs", {"perclass": 3}, "perclass=3; it has per_class, size, seed, max_classes: did you mean per_class"),
+        ("table.csv", {"images_root": "."}, "images_root='.'; it has none: leave it out"),
+    ],
+)
+def test_an_option_of_another_type_or_for_programs_alone_is_refused(name, options, said):
+    with pytest.raises(InputError, match=re.escape(said)):
+        data.load(name, "train", **options)
+
+
+def test_numbers_of_numpy_and_a_progress_of_a_program_are_taken():
+    told = []
+    options = {"per_class": np.int64(1), "max_classes": 2, "progress": lambda *step: told.append(step)}
+    assert len(data.load("glyphs", "train", **options)) == len(told) == 2
 
 
 # ---- what is there -------------------------------------------------------------------------------------------------

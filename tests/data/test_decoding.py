@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from entourage.data.decoding import decoded
+from entourage.data.decoding import check_decodable, decoded
 from entourage.data.files import ImageFiles
 from entourage.errors import CorruptImage, InputError
 from entourage.values import Images
@@ -125,3 +125,12 @@ def test_pictures_of_two_shapes_are_refused():
 def test_no_workers_are_refused_at_once():
     with pytest.raises(InputError, match="workers is 0"):
         decoded(numbered(1), [[0]], as_tensor, workers=0)
+
+
+def test_a_set_is_checked_to_its_first_corrupt_picture(files):
+    told = []
+    check_decodable(files.take([0, 2, 3]), progress=lambda *step: told.append(step))
+    assert told == [("checking pictures", 3, 3)]
+    check_decodable(numbered(2))
+    with pytest.raises(CorruptImage, match=r"1\.png cannot be decoded"):
+        check_decodable(files)

@@ -159,7 +159,8 @@ def test_the_seed_decides_the_groups():
 
 @pytest.mark.parametrize("by", CONTEXTS)
 def test_every_context_has_its_name(by):
-    contexts = find_contexts(sample(), by, size=4, k1=5, batch=(2, 3), n_clusters=10)
+    size = {"size": 4} if by in ("reciprocal", "nearest") else {}
+    contexts = find_contexts(sample(), by, **size, k1=5, batch=(2, 3), n_clusters=10)
     assert contexts.groups.shape[1] == {"reciprocal": 4, "nearest": 2 * 4}.get(by, 2 * 3)
     assert find_contexts(sample(12), by).group_of.shape == (12,)  # fewer items than are asked for
 
@@ -168,7 +169,8 @@ def test_every_context_has_its_name(by):
     ("by", "options", "said"),
     [
         ("friends", {}, "the context is 'friends'; wanted one of reciprocal, nearest, birch"),
-        ("reciprocal", {"size": 0}, "size is 0; wanted 1 or more"),
+        ("reciprocal", {"size": 1}, "size is 1; wanted 2 or more"),
+        ("kmeans", {"size": 9}, "size is 9 but groups by kmeans are those of training, 10 chunks of 7 items"),
         ("reciprocal", {"k1": 0}, "k1 is 0; wanted 1 or more"),
         ("kmeans", {"n_clusters": -1}, "n_clusters is -1; wanted 1 or more"),
     ],

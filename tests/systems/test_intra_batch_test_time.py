@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from entourage.errors import ModelError
+from entourage.errors import InputError, ModelError
 from entourage.systems.intra_batch import test_time
 from entourage.systems.intra_batch.contexts import CONTEXTS, Contexts, find_contexts
 from entourage.systems.intra_batch.network import MessagePassing
@@ -47,7 +47,7 @@ def group_by_group(trained, vectors, contexts) -> np.ndarray:
 def test_batches_of_groups_give_what_each_group_gives_alone(steps, by, monkeypatch):
     monkeypatch.setattr(test_time, "_VALUES_AT_ONCE", 11 * 5 * DIM)  # several blocks, the last not full
     e, trained = items(), network(steps)
-    contexts = find_contexts(e, by, size=5, k1=6, batch=(3, 4))
+    contexts = find_contexts(e, by, size=None if by == "kmeans" else 5, k1=6, batch=(3, 4))
     refined = refine_in_contexts(trained, e.vectors, contexts)
     np.testing.assert_allclose(refined, group_by_group(trained, e.vectors, contexts), atol=2e-6)
 
@@ -121,6 +121,20 @@ def test_a_network_is_saved_and_loaded(tmp_path):
     h = torch.randn(5, DIM)
     assert torch.equal(loaded.network(h), trained.network.eval()(h))
     assert torch.equal(loaded.head(h), trained.head.eval()(h))
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "said"),
+    [
+        (np.eye(DIM), {}, r"the items are a ndarray; wanted Embeddings: Embeddings\.from_vectors\(items\)"),
+        (items(), {"sise": 3}, "the option 'sise' is none of contexts; wanted one of size, k1, batch"),
+        (items(), {"size": "3"}, "size is '3'; wanted a whole number, or nothing"),
+    ],
+)
+def test_what_are_no_items_and_no_options_is_refused(given, options, said):
+    trained = TrainedNetwork(network(), ClassHead(DIM, 3), [], 1.0, (3, 4))
+    with pytest.raises(InputError, match=said):
+        refine_by_messages(trained, given, **options)
 
 
 def test_vectors_of_another_encoder_and_folders_without_a_network_are_refused(tmp_path):

@@ -119,7 +119,8 @@ def test_a_smaller_student_can_learn_classes_and_relations(teacher):
     ("changed", "said"),
     [
         ({"dim": 6, "distillation": "features"}, "the student has 6 dimensions and its teacher 16.*set dim = 16"),
-        ({"image_size": 8}, "sees pictures prepared in another way"),
+        ({"image_size": 8}, r"another way than the student, with resize = None where the student has \[8, 8\]"),
+        ({"encoder": "small-rgb"}, "another way than the student, with channels = 1 where the student has 3; wanted"),
         ({"validation_share": 0.3}, r"was trained on 4 of the 4 classes held out to choose the epoch"),
     ],
 )

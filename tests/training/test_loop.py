@@ -101,15 +101,15 @@ def test_evaluation_sees_the_model_in_evaluation_mode_and_training_in_training_m
 def test_progress_names_the_epoch_and_the_best_score():
     seen = []
     fit(*model_and_optimizer(), [0.25, 0.5, 0.4], epochs=2, progress=lambda *call: seen.append(call))
-    assert seen[0] == ("training (epoch 1/2, best 0.250)", 1, 6)
-    assert seen[-2] == ("training (epoch 2/2, best 0.500)", 6, 6)
-    assert seen[-1] == ("training (kept epoch 1, best 0.500)", 1, 1)
+    assert seen[0] == ("training (epoch 1/2, best so far 25.0 %)", 1, 6)
+    assert seen[-2] == ("training (epoch 2/2, best so far 50.0 %)", 6, 6)
+    assert seen[-1] == ("training (kept epoch 1, 50.0 %)", 1, 1)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_a_loss_that_is_not_finite_ends_the_run_with_a_reason(value):
     model, optimizer = model_and_optimizer()
-    with pytest.raises(InputError, match=rf"became {value} .*epoch 1/2.*lower the learning rate"):
+    with pytest.raises(InputError, match=rf"became {value} in epoch 1 of 2; lower the learning rate"):
         fit_model(
             model,
             optimizer,
@@ -196,9 +196,7 @@ def test_a_gradient_that_is_not_finite_leaves_the_last_good_checkpoint(tmp_path)
         return value + (value - value.detach()).abs().sqrt() if epoch == 2 else value
 
     options = {"batches": lambda epoch: [(epoch, torch.ones(2, 4))], "loss": loss, "evaluate": None}
-    with pytest.raises(
-        InputError, match=r"sum of the weights became nan in training \(epoch 2/3\); lower the learning"
-    ):
+    with pytest.raises(InputError, match="sum of the weights became nan in epoch 2 of 3; lower the learning"):
         fit_model(model, optimizer, epochs=3, checkpoint=checkpoint, **options)
     again, optimizer = model_and_optimizer()
     options["loss"] = lambda batch: again(batch[1]).square().mean()
@@ -220,7 +218,7 @@ def test_a_loss_that_is_not_finite_leaves_the_last_good_checkpoint(tmp_path):
         generator = torch.Generator().manual_seed(epoch)
         return [(epoch, torch.randn(16, 4, generator=generator)) for _ in range(3)]
 
-    with pytest.raises(InputError, match=r"loss became nan in training \(epoch 3/6\)"):
+    with pytest.raises(InputError, match="loss became nan in epoch 3 of 6"):
         fit_model(
             model, optimizer, batches=batches, loss=loss, evaluate=None, epochs=6, patience=100, checkpoint=checkpoint
         )

@@ -20,9 +20,9 @@ def test_speed_and_time_left_appear_after_ten_seconds_and_stay_until_the_next_lo
     pace.start(2, 4, 0.5)
     now[0] += 60
     pace.step(120)
-    assert seen[-1] == ("training (epoch 2/3, best 0.500, 2 images/s, 7 min left)", 5, 12)
+    assert seen[-1] == ("training (epoch 2/3, best so far 50.0 %, 2 images/s, 7 min left)", 5, 12)
     pace.finish(1, 0.5)
-    assert seen[-1] == ("training (kept epoch 1, best 0.500)", 1, 1)
+    assert seen[-1] == ("training (kept epoch 1, 50.0 %)", 1, 1)
 
 
 def test_without_anyone_to_tell_it_only_counts():

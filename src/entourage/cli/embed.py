@@ -8,6 +8,7 @@ import typer
 from entourage.cli.options import DataOptions, Images, Json, Overwrite, Root, Strict, Workers
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.doubts import heard_warnings
+from entourage.errors import InputError
 
 __all__ = ["embed"]
 
@@ -42,6 +43,7 @@ def embed(
     from entourage.store import check_streamable
 
     check_streamable(out, overwrite=overwrite)
+    _check_different(model)
     with heard_warnings(lambda text: print_warnings([text])) as warnings:
         pictures = data.load(images, split, root, **from_pairs(data_options or []))
 
@@ -70,3 +72,12 @@ def embed(
     }
     document = {"protocol": protocol, "metrics": {}, "warnings": warnings, "out": str(out), "corrupt": written.corrupt}
     print_report(document, as_json, facts(protocol), f"Written to {out}")
+
+
+def _check_different(models: list[str]) -> None:
+    """Twice the same is no ensemble: vectors twice as long that say nothing more."""
+    seen = set()
+    for each in models:
+        if Path(each).resolve() in seen:
+            raise InputError(f"--model names '{each}' twice; wanted different ones for an ensemble: leave one out")
+        seen.add(Path(each).resolve())

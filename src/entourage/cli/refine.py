@@ -9,9 +9,17 @@ from entourage.cli.kept_run import KeptRun
 from entourage.cli.options import DataOptions, Json, Overwrite, Root, Vectors, is_same
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
 from entourage.doubts import heard_warnings
-from entourage.errors import InputError
+from entourage.errors import FileError, InputError
 
 __all__ = ["refine"]
+
+_AMONG_THEMSELVES = "whose network refines vectors among themselves; put queries and gallery into one file"
+_REFUSED_BY_RUNS = {
+    "--context": _AMONG_THEMSELVES,
+    "--context-out": _AMONG_THEMSELVES,
+    "--steps": "whose network takes the steps it was trained with; leave it out",
+}
+_WANTED = "wanted a folder written by `entourage fit`, or a run of `entourage train --system intra-batch`"
 
 
 def refine(
@@ -38,7 +46,7 @@ def refine(
     ] = None,
     context_size: Annotated[
         int | None,
-        typer.Option(help="Items in a group (reciprocal) or chunk (nearest) of a run. Default: 7."),
+        typer.Option(help="Items in a group (reciprocal) or chunk (nearest) of a run, 2 or more. Default: 7."),
     ] = None,
     neighbors: Annotated[
         int | None,
@@ -81,9 +89,11 @@ def refine(
         raise InputError(f"--neighbors is {neighbors} but {model} was fitted with its own; leave it out or fit again")
     items = read_vectors(vectors, labels=False)
     if model is not None and (model / "network").is_dir():
-        refused = {"--context": context, "--context-out": context_out, "--steps": steps}
+        refused = dict(zip(_REFUSED_BY_RUNS, (context, context_out, steps), strict=True))
         groups = {"by": context_by or "reciprocal"} | ({} if context_size is None else {"size": context_size})
         return _refine_by_run(vectors, items, model, groups, out, refused, kept, overwrite, as_json)
+    if model is not None:
+        _check_refiner(model)
     for option, value in {"--context-by": context_by, "--context-size": context_size}.items():
         if value is not None:
             raise InputError(f"{option} is {value} without a run of the system intra-batch; leave it out")
@@ -166,44 +176,56 @@ def _check_outputs(vectors: Path, context: Path | None, out, context_out, run, o
             raise InputError(f"--out and --context-out are both {out}; give the refined gallery a name of its own")
 
 
+def _check_refiner(model: Path) -> None:
+    """Say what a folder is instead; what is wrong inside a refiner's own says its reader."""
+    if not model.is_dir():
+        raise FileError(f"there is no folder '{model}'; {_WANTED}")
+    if model.name == "network" and (model.parent / "encoder").is_dir():
+        raise InputError(f"'{model}' is a part of a run; give the run itself, '{model.parent}'")
+    if (model / "encoder").is_dir():
+        raise InputError(f"'{model}' is a run that keeps no network to refine by; {_WANTED}")
+
+
 def _refine_by_run(
     vectors: Path, items, run: Path, groups: dict, out, refused: dict, kept: KeptRun, overwrite: bool, as_json: bool
 ) -> None:
     """By the message-passing network of a run, among the vectors themselves."""
     for option, value in refused.items():
         if value is not None:
-            raise InputError(
-                f"{option} is {value} with {run}, whose network refines vectors among themselves; leave it out, and "
-                "put queries and gallery into one file"
-            )
+            raise InputError(f"{option} is {value} with the run '{run}', {_REFUSED_BY_RUNS[option]}")
     from entourage.progress import terminal_progress
     from entourage.refinements.movement import cosines
     from entourage.runs import check_own_vectors
     from entourage.store import write_like
+    from entourage.systems.intra_batch.contexts import K1
     from entourage.systems.intra_batch.saving import load_network
-    from entourage.systems.intra_batch.test_time import refine_by_messages
+    from entourage.systems.intra_batch.test_time import contexts_for, refine_in_contexts
 
     known = kept.read(vectors, None)
     trained = load_network(run)
     with heard_warnings(lambda text: print_warnings([text])) as warnings:
         check_own_vectors(vectors, run)
+    contexts = contexts_for(trained, items, **groups)
     protocol = {
         "items": len(items),
         "model": str(run),
         "context": f"transductive: groups by {groups['by']}",
+        "groups": len(contexts.groups),
+        "group_size": contexts.groups.shape[1],
+        **({"k1": min(K1, len(items) - 1)} if groups["by"] == "reciprocal" else {}),
         "steps": len(trained.network.steps),
     }
     refinement = None
     with terminal_progress() as progress:
-        refined = refine_by_messages(trained, items, progress=progress, **groups)
+        refined = refine_in_contexts(trained.network, items.vectors, contexts, progress=progress)
         if known is not None:
             options = {"doubts": warnings, "overwrite": overwrite, "progress": progress}
-            refinement = kept.keep_groups(refined.vectors, known, protocol, groups, **options)
+            refinement = kept.keep_groups(refined, known, protocol, groups, **options)
             print_warnings(refinement.document["warnings"][len(warnings) :])
             warnings = refinement.document["warnings"]
         if out is not None:
-            write_like(vectors, out, refined.vectors)
-    document = {"protocol": protocol, "metrics": cosines(items, refined.vectors), "warnings": warnings}
+            write_like(vectors, out, refined)
+    document = {"protocol": protocol, "metrics": cosines(items, refined), "warnings": warnings}
     written = {"out": out, "run": kept.folder}
     document |= {name: str(place) for name, place in written.items() if place is not None}
     _print(document, refinement, as_json)

@@ -67,6 +67,8 @@ def train(
     from entourage.runs import partial_of, system_named, train_run
 
     trained_by = system_named(system)
+    if "loss" in given and not hasattr(trained_by.settings, "loss"):
+        raise InputError(f"the loss is {given['loss']} but the system {system} has one of its own; leave --loss out")
     chosen = from_toml(trained_by.settings, config, given, preset=trained_by.preset(preset))
     options = {"system": system, "root": root, "data_options": from_pairs(data_options or []), "nmi": nmi}
     try:

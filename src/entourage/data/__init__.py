@@ -10,6 +10,7 @@ have vectors instead of pictures.
 
 import os
 import warnings
+from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -35,6 +36,7 @@ DATASETS = {
 }
 _BUILT_IN = "glyphs"
 _BY_PATH = ("csv", "folder", "vectors")
+_NAMED = [name for name in DATASETS if name not in _BY_PATH]
 _OF_VECTORS = (".npy", ".npz", ".parquet")
 
 
@@ -118,25 +120,28 @@ def _module_and_place(name_or_path, root):
             )
         return _named("vectors" if of_vectors else "folder"), {"root": path}
     raise InputError(
-        f"dataset is {name!r}; known are: {', '.join(sorted(DATASETS))}, or the path of a folder or .csv that exists: "
-        "use one of them"
+        f"dataset is {name!r}; known are: {', '.join(_NAMED)}, or the path of a folder, a .csv or a file of vectors "
+        "that exists: use one of them"
     )
 
 
 def _check_options(name, module, options: dict) -> None:
-    known = [each.name for each in signature(module.load).parameters.values() if each.kind is each.KEYWORD_ONLY]
-    unknown = [option for option in options if option not in known]
-    if unknown:
+    """Refuse what the loader does not declare with a type; without one it is for programs, such as a progress."""
+    takes = [each for each in signature(module.load).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    known = [each.name for each in takes if each.annotation is not each.empty]
+    called = [each.name for each in takes if callable(options.get(each.name))]
+    for option in [each for each in options if each not in known + called]:
+        near = get_close_matches(option, known, 1)
+        fix = f"did you mean {near[0]}?" if near else "leave it out"
         raise InputError(
-            f"{name} is given the option {unknown[0]}={options[unknown[0]]!r}; it has {', '.join(known) or 'none'}: "
-            "leave it out"
+            f"{name} is given the option {option}={options[option]!r}; it has {', '.join(known) or 'none'}: {fix}"
         )
     check_options(module.load, options)
 
 
 def _named(name: str):
     if name not in DATASETS:
-        raise InputError(f"dataset is {name!r}; known are: {', '.join(sorted(DATASETS))}: use one of them")
+        raise InputError(f"dataset is {name!r}; known are: {', '.join(_NAMED)}: use one of them")
     return import_module(DATASETS[name])
 
 

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from entourage.errors import CorruptImage, InputError
 
-__all__ = ["decoded"]
+__all__ = ["check_decodable", "decoded"]
 
 _BATCHES_AHEAD = 2  # what waits in memory is bounded: the batch in use, and these
+_CHECKED_AT_ONCE = 64
 
 
 def decoded(
@@ -39,6 +40,16 @@ def decoded(
     if workers < 1:
         raise InputError(f"workers is {workers}; wanted 1 or more threads")
     return _batches(images, iter(batches_of_rows), transform, workers, strict, [] if corrupt is None else corrupt)
+
+
+def check_decodable(images, *, workers: int | None = None, progress=None) -> None:
+    """Raise CorruptImage for the first picture of the set, in its order, that cannot be decoded."""
+    if hasattr(images, "pixels") or hasattr(images, "vectors"):  # in memory
+        return
+    batches = np.split(np.arange(len(images)), range(_CHECKED_AT_ONCE, len(images), _CHECKED_AT_ONCE))
+    for rows, _ in decoded(images, batches, lambda picture, row: torch.empty(0), workers=workers, strict=True):
+        if progress:
+            progress("checking pictures", int(rows[-1]) + 1, len(images))
 
 
 def _batches(images, batches, transform, workers: int, strict: bool, corrupt: list) -> Iterator:

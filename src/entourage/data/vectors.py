@@ -22,7 +22,7 @@ ARCHIVES = ()
 
 
 def load(
-    split: str, root=None, *, labels: str | None = None, train_share: float = 0.5, all_shots: bool = False
+    split: str, root=None, *, labels: str | Path | None = None, train_share: float = 0.5, all_shots: bool = False
 ) -> Embeddings:
     """A split of the file at `root`, in its order. labels: a file, or the name of a column; default: its own.
 

@@ -6,7 +6,9 @@ from typing import Any
 from entourage.errors import InputError
 from entourage.settings.reading import check_types
 
-__all__ = ["EncoderSettings", "TrainSettings"]
+__all__ = ["EncoderSettings", "NOT_DECISIVE", "TrainSettings"]  # noqa: RUF022 (in the order of `sorted`)
+
+NOT_DECISIVE = {"workers", "device", "tensorboard"}  # settings a resumed run may change
 
 
 @dataclass(frozen=True)

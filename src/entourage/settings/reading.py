@@ -76,7 +76,7 @@ def check_types(settings) -> None:
 
 
 def check_options(function, options: dict) -> None:
-    """Refuse text where the function declares something else; `from_pairs` leaves as text what it cannot read.
+    """Refuse an option that is not of the type the function declares; numpy's numbers and lists for tuples will do.
 
     >>> def load(share: float = 0.5): ...
     >>> check_options(load, {"share": "half"})
@@ -86,7 +86,8 @@ def check_options(function, options: dict) -> None:
     kinds = typing.get_type_hints(function)
     for name, value in options.items():
         kind = kinds.get(name, Any)
-        if isinstance(value, str) and not {str, Any} & {kind, *typing.get_args(kind)}:
+        plain = tuple(value) if isinstance(value, list) else value.item() if hasattr(value, "item") else value
+        if not _fits(plain, kind):
             raise InputError(f"{name} is {value!r}; wanted {_described(kind)}")
 
 
@@ -150,6 +151,7 @@ _NAMES = {
     str: "text",
     bool: "true or false",
     dict: "a table",
+    Path: "a path",
     Any: "anything",
 }
 

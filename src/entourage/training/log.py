@@ -5,6 +5,7 @@ from pathlib import Path
 
 from entourage.errors import FileError, MissingExtra
 from entourage.store import whole_file
+from entourage.store.logs import read_log
 
 __all__ = ["RunLog"]
 
@@ -46,18 +47,6 @@ class RunLog:
     def close(self) -> None:
         if self._board:
             self._board.close()
-
-
-def read_log(path: Path) -> list[dict]:
-    """The entries of a log up to the first line that is none: a crash may have cut the last one short."""
-    entries = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            entry = json.loads(line)
-            entries.append(entry | {"epoch": int(entry["epoch"])})
-        except (ValueError, TypeError, KeyError):
-            break
-    return entries
 
 
 def _summary_writer(folder, first_epoch: int):

@@ -127,7 +127,7 @@ def _train_epoch(model, optimizer, batches, loss, clip, epoch, history, pace: Pa
         total += number
         pace.step(len(batch) * distributed.world_size())
     if not pace.batches:
-        raise InputError(f"there was nothing to learn from in {pace.where}; wanted a batch at least: check the files")
+        raise InputError(f"there was nothing to learn from in epoch {pace.epoch}; wanted a batch: check the files")
     # A finite loss may have had an infinite gradient; what comes of it must not be saved.
     _check_finite(sum(parameter.detach().sum().item() for parameter in parameters), "sum of the weights", pace)
     return {
@@ -140,8 +140,8 @@ def _train_epoch(model, optimizer, batches, loss, clip, epoch, history, pace: Pa
 def _check_finite(number: float, name: str, pace: Pace) -> None:
     if not math.isfinite(number):
         raise InputError(
-            f"the {name} became {number} in {pace.where}; lower the learning rate, clip the gradients or choose "
-            "another loss form"
+            f"the {name} became {number} in epoch {pace.epoch} of {pace.epochs}; lower the learning rate, clip the "
+            "gradients or choose another loss"
         )
 
 

@@ -11,7 +11,7 @@ _REFRESH = 10.0  # seconds between two looks at the clock, so that a log of titl
 
 
 class Pace:
-    """Counts batches and items, and reports them as "title (epoch 3/20, best 0.412, 310 images/s, 4 min left)"."""
+    """Counts batches and items; reports them as "title (epoch 3/20, best so far 41.2 %, 310 images/s, 4 min left)"."""
 
     def __init__(
         self, title: str, unit: str, epochs: int, progress: Progress | None, clock: Callable[[], float] = time.monotonic
@@ -20,7 +20,7 @@ class Pace:
         self.speed = ""
 
     def start(self, epoch: int, n_batches: int, best_score: float | None) -> None:
-        self.epoch, self.n_batches, self.best = epoch, n_batches, _best(best_score)
+        self.epoch, self.n_batches, self.best = epoch, n_batches, _percent(best_score, "best so far ")
         self.batches = self.items = 0
         self.started = self.clock()
         self._look(self.started)
@@ -37,7 +37,7 @@ class Pace:
 
     def finish(self, kept_epoch: int, best_score: float | None) -> None:
         if self.progress:
-            self.progress(f"{self.title} (kept epoch {kept_epoch}{_best(best_score)})", 1, 1)
+            self.progress(f"{self.title} (kept epoch {kept_epoch}{_percent(best_score)})", 1, 1)
 
     @property
     def where(self) -> str:
@@ -59,8 +59,8 @@ class Pace:
         self._look(now)
 
 
-def _best(score: float | None) -> str:
-    return "" if score is None else f", best {score:.3f}"
+def _percent(score: float | None, what: str = "") -> str:
+    return "" if score is None else f", {what}{100 * score:.1f} %"
 
 
 def _duration(seconds: float) -> str:

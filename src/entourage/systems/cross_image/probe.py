@@ -17,7 +17,7 @@ from torch import Tensor
 from entourage import distributed
 from entourage.errors import InputError
 from entourage.store import whole_file
-from entourage.training.log import read_log
+from entourage.store.logs import read_log
 
 __all__ = ["EDGES", "GRADIENTS", "GradientProbe", "median_magnitude", "read_gradients"]
 

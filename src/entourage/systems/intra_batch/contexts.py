@@ -20,7 +20,7 @@ from entourage.values import Embeddings
 __all__ = ["CONTEXTS", "Contexts", "cluster_contexts", "find_contexts", "nearest_contexts", "reciprocal_contexts"]
 
 CONTEXTS = ("reciprocal", "nearest", *sorted(CLUSTERINGS))
-GROUP_SIZE = 7  # as in the authors' configuration for test time
+GROUP_SIZE, K1 = 7, 30  # as in the authors' configuration for test time
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,25 +64,31 @@ def find_contexts(
     items: Embeddings,
     by: str = "reciprocal",
     *,
-    size: int = GROUP_SIZE,
-    k1: int = 30,
+    size: int | None = None,
+    k1: int = K1,
     batch: tuple[int, int] = (10, 7),
     n_clusters: int | None = None,
     seed: int = 0,
 ) -> Contexts:
     """Contexts by their name in `CONTEXTS`.
 
-    size: items in a group of reciprocal ones, in a chunk of nearest ones; k1: neighbours looked at for reciprocal ones;
-    batch: chunks in a group, and items in a chunk of a cluster; n_clusters: of the algorithms that are told how many;
-    seed: of the order in which chunks are joined, and of clusters.
+    size: items in a group of reciprocal ones, in a chunk of nearest ones (7, or all if fewer); k1: neighbours
+    looked at for reciprocal ones; batch: chunks in a group, and items in a chunk of a cluster; n_clusters: of the
+    algorithms that are told how many; seed: of the order in which chunks are joined, and of clusters.
     """
     if by not in CONTEXTS:
         raise InputError(f"the context is {by!r}; wanted one of {', '.join(CONTEXTS)}")
     if len(items) < 2:
         raise InputError(f"{len(items)} item has no context; wanted two or more to exchange messages")
-    for name, value in (("size", size), ("k1", k1), ("n_clusters", n_clusters)):
-        if value is not None and value < 1:
-            raise InputError(f"{name} is {value}; wanted 1 or more")
+    for name, value, least in (("size", size, 2), ("k1", k1, 1), ("n_clusters", n_clusters, 1)):
+        if value is not None and value < least:
+            raise InputError(f"{name} is {value}; wanted {least} or more")
+    if size is not None and by in CLUSTERINGS:
+        raise InputError(
+            f"size is {size} but groups by {by} are those of training, {batch[0]} chunks of {batch[1]} items; leave it "
+            "out"
+        )
+    size = GROUP_SIZE if size is None else size
     if by == "reciprocal":
         return reciprocal_contexts(items, size, k1)
     if by == "nearest":
@@ -104,7 +110,7 @@ def nearest_contexts(items: Embeddings, size: int = GROUP_SIZE, n_chunks: int = 
 # ---- reciprocal neighbours ---------------------------------------------------------------------------------------
 
 
-def reciprocal_contexts(items: Embeddings, size: int = GROUP_SIZE, k1: int = 30) -> Contexts:
+def reciprocal_contexts(items: Embeddings, size: int = GROUP_SIZE, k1: int = K1) -> Contexts:
     """Each item with those of its reciprocal neighbours (k1 looked at, expanded by Eq. 7) that are nearest to it.
 
     Where there are fewer than `size`, the nearest items that are not among them fill the group.

@@ -76,8 +76,8 @@ def _check_fit(training: EncoderTraining, trained: TrainedNetwork, teacher: nn.M
         )
     if student.preprocessing != teacher.preprocessing:
         raise InputError(
-            f"{s.teacher} sees pictures prepared in another way than the student; wanted the same: give both the same "
-            "kind of encoder and image_size"
+            f"{s.teacher} sees pictures prepared in another way than the student, {_difference(teacher, student)}; "
+            "wanted the same: give both the same kind of encoder and image_size"
         )
     held_out = {str(label) for label in training.images.labels[training.held_out]}
     known = sorted(held_out.intersection(trained.classes))
@@ -86,3 +86,10 @@ def _check_fit(training: EncoderTraining, trained: TrainedNetwork, teacher: nn.M
             f"{s.teacher} was trained on {len(known)} of the {len(held_out)} classes held out to choose the epoch, the "
             f"first is {known[0]!r}; wanted none: use the teacher's seed and validation_share"
         )
+
+
+def _difference(teacher: nn.Module, student: nn.Module) -> str:
+    """The first of what differs in how pictures are prepared."""
+    theirs, ours = ({} if one.preprocessing is None else one.preprocessing.to_dict() for one in (teacher, student))
+    name = next(name for name in (theirs | ours) if theirs.get(name) != ours.get(name))
+    return f"with {name} = {theirs.get(name)} where the student has {ours.get(name)}"

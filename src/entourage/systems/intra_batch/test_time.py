@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from entourage.errors import ModelError
+from entourage.errors import InputError, ModelError
+from entourage.settings.reading import check_options
 from entourage.systems.intra_batch.contexts import Contexts, find_contexts
 from entourage.systems.intra_batch.network import MessagePassing
 from entourage.systems.intra_batch.saving import TrainedNetwork
 from entourage.values import Embeddings
 
-__all__ = ["refine_by_messages", "refine_in_contexts"]
+__all__ = ["contexts_for", "refine_by_messages", "refine_in_contexts"]
 
 _VALUES_AT_ONCE = 2**22  # of the embeddings of a block of groups: 16 MiB
 
@@ -25,14 +26,25 @@ def refine_by_messages(
     trained: TrainedNetwork, items: Embeddings, by: str = "reciprocal", *, progress=None, **options
 ) -> Embeddings:
     """Items with the vectors the network gives them in contexts by name; options: those of `find_contexts`."""
+    contexts = contexts_for(trained, items, by, **options)
+    refined = refine_in_contexts(trained.network, items.vectors, contexts, progress=progress)
+    return items.replace_vectors(refined)
+
+
+def contexts_for(trained: TrainedNetwork, items: Embeddings, by: str = "reciprocal", **options) -> Contexts:
+    """The contexts of items the network can take; clusters make groups like its batches."""
+    if not isinstance(items, Embeddings):
+        raise InputError(f"the items are a {type(items).__name__}; wanted Embeddings: Embeddings.from_vectors(items)")
+    known = list(find_contexts.__kwdefaults__)
+    for name in options.keys() - known:
+        raise InputError(f"the option {name!r} is none of contexts; wanted one of {', '.join(known)}")
+    check_options(find_contexts, options)
     if items.dim != trained.network.dim:
         raise ModelError(
             f"the vectors have {items.dim} dimensions but the network was trained on {trained.network.dim}; refine the "
             "vectors of its own encoder"
         )
-    contexts = find_contexts(items, by, **({"batch": trained.batch} | options))
-    refined = refine_in_contexts(trained.network, items.vectors, contexts, progress=progress)
-    return items.replace_vectors(refined)
+    return find_contexts(items, by, **({"batch": trained.batch} | options))
 
 
 @torch.no_grad()

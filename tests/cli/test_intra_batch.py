@@ -158,7 +158,6 @@ def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
             "refine v.npz --model run-0 --out o.npz --steps 1",
             "--steps is 1 with the run 'run-0', whose network takes the steps it was trained with; leave it out",
         ),
-        ("refine v.npz --model run-0 --run new", "--run is new with the run 'run-0', whose refinements are not kept"),
         ("refine v.npz --out o.npz --context-by kmeans", "--context-by is kmeans without a run"),
         ("refine v.npz --out o.npz --context-size 9", "--context-size is 9 without a run"),
         ("refine v.npz --model run-0 --out o.npz --context-size 1", "size is 1; wanted 2 or more"),

@@ -78,6 +78,7 @@ class KeptRun:
 
         passed = f"{told['steps']} message-passing step{'s' * (told['steps'] > 1)}"
         protocol = {"context": f"{told['context']}, labels unused", "refiner": f"network of {told['model']}, {passed}"}
+        protocol |= {name: told[name] for name in ("groups", "group_size", "k1") if name in told}
         settings = {"network": {"run": told["model"], **groups}}
         items, after = known["items"], known["items"].replace_vectors(refined)
         options |= {"protocol": protocol, "settings": settings, "looks": known["looks"]}

@@ -48,7 +48,7 @@ def _path(run: Refinement, rows: np.ndarray, motion: bool, progress) -> np.ndarr
 
 
 def _drift_note(run: Refinement, count: int, motion: bool) -> str:
-    when = "each step" if motion else f"{run.n_steps} steps"
+    when = "each step" if motion else f"{run.n_steps} step{'s' * (run.n_steps > 1)}"
     way = f"each item then fitted to its similarities after {when}"
     alone = "" if count == len(run.items) else ", laid out by themselves"  # all items together lie elsewhere
     return f"{_count(count, len(run.items))}{alone}; t-SNE of the raw vectors, {way}"

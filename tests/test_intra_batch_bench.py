@@ -98,7 +98,7 @@ def test_a_run_that_is_interrupted_keeps_what_it_has_and_goes_on(run, bench, mon
 def test_quick_leaves_the_page_alone_and_what_is_not_there_is_named(run, tmp_path):
     _, _, page = run("--quick --max-classes 6 --epochs 1 --parts sizes")
     assert "|" not in page and (tmp_path / "results" / "intra_batch_quick.md").exists()
-    with pytest.raises(SystemExit, match="no part 'table'; wanted some of losses, contexts"):
+    with pytest.raises(SystemExit, match="no part 'table'; wanted some of losses, controls, contexts"):
         run("--parts table")
     with pytest.raises(SystemExit, match="dataset is"):
         run("--data nothing --root .")

@@ -180,7 +180,7 @@ except KeyboardInterrupt:
     print("torch" in sys.modules)
 """
     line = [sys.executable, "-W", "ignore", "-c", script, str(people), str(tmp_path / "run")]
-    outcome = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    outcome = subprocess.run(line, capture_output=True, text=True, timeout=300)
     assert (outcome.stdout, outcome.stderr) == ("False\n", "")
     assert "run.partial" not in os.listdir(tmp_path)
 

@@ -51,5 +51,5 @@ def interrupted(arguments: list, ready) -> tuple[int, str]:
     while not ready() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     return process.returncode, said

@@ -250,7 +250,7 @@ def test_two_processes_write_one_run_and_speak_once(inside, tmp_path):
     command = f"-m entourage train birds {TRAIN} --no-nmi --json --out {tmp_path}/run"
     start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    outcome = subprocess.run([*start, *command.split()], capture_output=True, text=True, env=environment, timeout=120)
+    outcome = subprocess.run([*start, *command.split()], capture_output=True, text=True, env=environment, timeout=300)
     assert outcome.returncode == 0, outcome.stderr
     assert json.loads(outcome.stdout)["run"] == f"{tmp_path}/run"
     assert os.listdir(tmp_path) == ["run"] and sorted(os.listdir(tmp_path / "run")) == RUN

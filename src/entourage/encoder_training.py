@@ -141,8 +141,11 @@ class EncoderTraining:
 
         by: instead of the encoder, one of its methods that gives a row for each picture.
         """
-        embeddings = self.forward(by or self.encoder, batch)
-        return distributed.gathered(embeddings.float()), distributed.gathered(self.codes_of(batch))
+        return self.gathered(by or self.encoder, batch), distributed.gathered(self.codes_of(batch))
+
+    def gathered(self, function: Callable[[Tensor], Tensor], batch: PictureBatch) -> Tensor:
+        """A function of the batch's pictures, a row for each, gathered from all processes."""
+        return distributed.gathered(self.forward(function, batch).float())
 
     def forward(self, function: Callable[[Tensor], Tensor], batch: PictureBatch) -> Tensor:
         """A function of the batch's pictures, in the precision the settings ask for."""

@@ -89,7 +89,7 @@ def refine(
         raise InputError(f"--neighbors is {neighbors} but {model} was fitted with its own; leave it out or fit again")
     items = read_vectors(vectors, labels=False)
     if model is not None and (model / "network").is_dir():
-        refused = dict(zip(_REFUSED_BY_RUNS, (context, context_out, steps), strict=True))
+        refused = {"--context": context, "--context-out": context_out, "--steps": steps}
         groups = {"by": context_by or "reciprocal"} | ({} if context_size is None else {"size": context_size})
         return _refine_by_run(vectors, items, model, groups, out, refused, kept, overwrite, as_json)
     if model is not None:

@@ -79,7 +79,7 @@ def _network(run) -> list:
     if run.system != "intra-batch":
         return []
     chosen, name = run.config["settings"], run.folder.absolute().name
-    heard = "each hearing all" if chosen["messages"] else "each seen alone, as a control"
+    heard = "each hearing all" if chosen.get("messages", True) else "each seen alone, as a control"
     facts = {
         "loss of the encoder": f"cross-entropy of its embedding, weight {chosen['auxiliary_weight']:g}",
         "loss of the network": f"cross-entropy after the messages, weight {chosen['network_weight']:g}",
@@ -87,7 +87,7 @@ def _network(run) -> list:
         "message-passing steps": chosen["steps"],
         "heads": chosen["heads"],
     }
-    use = "The scores above are those of the encoder alone. No network is kept: its loss had no weight."
+    use = "The scores above are those of the encoder alone. No network is kept: none learned to hear others."
     if (run.folder / "network").is_dir():
         use = (
             "The scores above are those of the encoder alone. The network is kept, and refines vectors of this "

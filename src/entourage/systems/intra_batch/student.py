@@ -11,7 +11,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from entourage import distributed
 from entourage.encoder_training import EncoderTraining, encoder_training
 from entourage.encoders import load_encoder
 from entourage.errors import InputError
@@ -42,13 +41,10 @@ def train_student(images, settings: StudentSettings, **run) -> tuple[nn.Module, 
         head = seeded(settings.seed, lambda: ClassHead(training.encoder.dim, len(trained.classes))).to(training.device)
         learned = [parameter for parameter in head.parameters() if parameter.requires_grad]
 
-        def embedded(by: nn.Module, batch: PictureBatch) -> Tensor:
-            return distributed.gathered(training.forward(by, batch).float())
-
         def loss(batch: PictureBatch) -> Tensor:
             with torch.no_grad():
-                features = trained.network(embedded(teacher, batch))
-            return _loss(settings, trained, head, embedded(training.encoder, batch), features)
+                features = trained.network(training.gathered(teacher, batch))
+            return _loss(settings, trained, head, training.gathered(training.encoder, batch), features)
 
         history = training.fit(
             {"head": head}, loss, optimizer=training.optimizer({"params": learned}), depends_on=taught_by

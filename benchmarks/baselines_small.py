@@ -13,13 +13,13 @@ measured again, and the table is written to baselines_small.md and, without --qu
 
 from pathlib import Path
 
-from entourage.embedding import embed
+from entourage.encoders.embedding import embed
 from entourage.encoders.saving import small_encoder_for
 from entourage.evaluation import evaluate_embeddings
-from entourage.progress import terminal_progress
-from entourage.settings import TrainSettings
-from entourage.systems.baseline import train_baseline
-from entourage.systems.context_refiner import ContextRefiner
+from entourage.refiner.estimator import ContextRefiner
+from entourage.runtime.progress import terminal_progress
+from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.baseline.training import train_baseline
 from entourage.values import Embeddings
 from markers import fill
 from small_scale import Results, arguments, parser_of, protocol, run, splits
@@ -28,7 +28,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "training.md"
 LOSSES = ("ms", "margin", "proxy-anchor")
 METHODS = ("raw", "relational", "paper")
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R"}
-FULL, QUICK = {"epochs": TrainSettings.epochs}, {"epochs": 8, "max_classes": 60}
+FULL, QUICK = {"epochs": BaselineSettings.epochs}, {"epochs": 8, "max_classes": 60}
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     with terminal_progress(log=True) as progress:
         for loss in options.losses.split(","):
             for seed in range(options.seeds):
-                settings = TrainSettings(small_encoder_for(training), loss=loss, seed=seed, epochs=options.epochs)
+                settings = BaselineSettings(small_encoder_for(training), loss=loss, seed=seed, epochs=options.epochs)
                 results = Results(options.file, options.data, protocol(training, test, settings, varied=("loss",)))
                 missing = [name for name in options.methods.split(",") if not results.has(seed, loss, name)]
                 for method, values in measure(training, test, settings, missing, progress).items():
@@ -49,7 +49,7 @@ def main() -> None:
     print(options.file.with_suffix(".md").read_text())
 
 
-def measure(training, test, settings: TrainSettings, methods: list[str], progress) -> dict[str, dict[str, float]]:
+def measure(training, test, settings: BaselineSettings, methods: list[str], progress) -> dict[str, dict[str, float]]:
     """Method -> metric -> score on the test classes."""
     if not methods:
         return {}

@@ -17,12 +17,15 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from entourage.compare import CONTENDERS, compare, split_half
-from entourage.embedding import embed
-from entourage.progress import terminal_progress
-from entourage.settings import TrainSettings
-from entourage.systems.baseline import train_baseline
-from entourage.values import Embeddings, Images
+from entourage.compare.bakeoff import compare
+from entourage.compare.contenders import CONTENDERS
+from entourage.compare.splits import split_half
+from entourage.data.arrays import ImageArray
+from entourage.encoders.embedding import embed
+from entourage.runtime.progress import terminal_progress
+from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.baseline.training import train_baseline
+from entourage.values import Embeddings
 from markers import fill
 
 RESULTS = Path(__file__).parent / "results"
@@ -66,8 +69,8 @@ def load(folder: Path, progress) -> Embeddings:
         training, _ = split_half(Embeddings.from_vectors(np.ones((len(labels), 1)), labels=labels))
         seen = np.isin(labels, training.labels)
         pixels = np.stack([np.asarray(Image.open(file).convert("L")) for file in files])
-        by = TrainSettings(epochs=ENCODER_EPOCHS, validation_share=0.0)
-        encoder, _ = train_baseline(Images(pixels[seen], labels[seen]), by, progress=progress)
+        by = BaselineSettings(epochs=ENCODER_EPOCHS, validation_share=0.0)
+        encoder, _ = train_baseline(ImageArray(pixels[seen], labels[seen]), by, progress=progress)
         ENCODED.mkdir(exist_ok=True)
         np.save(kept, embed(encoder, pixels, progress=progress))
     return Embeddings.from_vectors(np.load(kept), labels=labels)

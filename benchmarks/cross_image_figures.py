@@ -4,8 +4,8 @@ from pathlib import Path
 
 from entourage.figures import save
 from entourage.figures.gradients import draw_gradients
-from entourage.plots.of_cross_image import attention_figure, counts_by_epoch, part_figure
-from entourage.systems.cross_image import best_triples
+from entourage.runs.figures.cross_image import attention_figure, counts_by_epoch, part_figure
+from entourage.systems.cross_image.maps import best_triples
 from entourage.systems.cross_image.probe import EDGES
 
 TRIPLES = 3

@@ -22,16 +22,17 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from entourage.embedding import embed
+from entourage.encoders.embedding import embed
 from entourage.encoders.saving import save_encoder, small_encoder_for
 from entourage.evaluation import evaluate_embeddings
 from entourage.figures import save
 from entourage.figures.slices import draw_first_slices, draw_specialities
-from entourage.progress import terminal_progress
-from entourage.settings import DivideSettings, TrainSettings
-from entourage.systems.baseline import train_baseline
-from entourage.systems.divide_and_conquer import train_divided
+from entourage.runtime.progress import terminal_progress
+from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.baseline.training import train_baseline
 from entourage.systems.divide_and_conquer.analysis import SliceScores, score_slices
+from entourage.systems.divide_and_conquer.settings import DivideSettings
+from entourage.systems.divide_and_conquer.training import train_divided
 from entourage.values import Embeddings
 from markers import fill
 from small_scale import SHOWN, Results, arguments, cell, of_row, parser_of, protocol, run, show, splits
@@ -92,8 +93,8 @@ def begun(training, settings: DivideSettings, epochs: int, place: Path, progress
     return replace(settings, encoder=str(folder), encoder_options={})
 
 
-def baseline_settings(settings: DivideSettings) -> TrainSettings:
-    return TrainSettings(**{field.name: getattr(settings, field.name) for field in fields(TrainSettings)})
+def baseline_settings(settings: DivideSettings) -> BaselineSettings:
+    return BaselineSettings(**{field.name: getattr(settings, field.name) for field in fields(BaselineSettings)})
 
 
 def embedded(model: str, training, test, settings: DivideSettings, progress) -> Embeddings:

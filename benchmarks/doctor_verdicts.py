@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from entourage.doctor import examine
+from entourage.compare.doctor import examine
 from entourage.evaluation import evaluate_embeddings
-from entourage.systems.context_refiner import ContextRefiner
+from entourage.refiner.estimator import ContextRefiner
 from entourage.values import Embeddings, label_codes
 from markers import fill
 

@@ -26,20 +26,20 @@ from pathlib import Path
 
 import numpy as np
 
-from entourage.embedding import embed
 from entourage.encoders import save_encoder
+from entourage.encoders.embedding import embed
 from entourage.encoders.saving import small_encoder_for
 from entourage.evaluation import evaluate_embeddings
 from entourage.figures import save
 from entourage.figures.grid import draw_grid
-from entourage.progress import terminal_progress
-from entourage.settings import to_dict
-from entourage.settings.intra_batch import DISTILLATIONS, IntraBatchSettings, StudentSettings
-from entourage.systems.intra_batch import fit_intra_batch
+from entourage.runtime.config import to_dict
+from entourage.runtime.progress import terminal_progress
 from entourage.systems.intra_batch.contexts import CONTEXTS
+from entourage.systems.intra_batch.inference import refine_by_messages
 from entourage.systems.intra_batch.saving import NETWORK, save_network
+from entourage.systems.intra_batch.settings import DISTILLATIONS, IntraBatchSettings, StudentSettings
 from entourage.systems.intra_batch.student import train_student
-from entourage.systems.intra_batch.test_time import refine_by_messages
+from entourage.systems.intra_batch.training import fit_intra_batch
 from entourage.values import Embeddings
 from markers import fill
 from small_scale import Results, arguments, of_row, parser_of, protocol, run, splits

@@ -24,16 +24,17 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from entourage import data
-from entourage.embedding import embed
+from entourage.data.arrays import ImageArray
 from entourage.encoders import SmallResNet
+from entourage.encoders.embedding import embed
 from entourage.evaluation import evaluate_embeddings
-from entourage.progress import terminal_progress
-from entourage.settings import TrainSettings
-from entourage.systems.baseline import train_baseline
-from entourage.systems.context_refiner.relational import RelationalNetwork, RelationScorer, build_graph, fit_scorer
-from entourage.systems.context_refiner.universal import UNIVERSAL_FILE
-from entourage.training import seeded
-from entourage.values import Embeddings, Images, label_codes
+from entourage.refiner.network import RelationalNetwork, RelationScorer, build_graph, fit_scorer
+from entourage.refiner.universal import UNIVERSAL_FILE
+from entourage.runtime.progress import terminal_progress
+from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.baseline.training import train_baseline
+from entourage.training.loop import seeded
+from entourage.values import Embeddings, label_codes
 
 RESULTS = Path(__file__).parent / "results" / "universal.json"
 SEED = 0
@@ -137,8 +138,8 @@ def glyph_sources(progress) -> tuple[list, list]:
     for seed, (n_classes, epochs) in enumerate(ENCODERS):
         seen = np.isin(codes, np.random.default_rng(seed).permutation(codes.max() + 1)[:n_classes])
         few = seen & (np.arange(len(codes)) % 60 < 12)  # of 60 pictures a class
-        by = TrainSettings(epochs=epochs, seed=seed, validation_share=0.0)
-        encoder, _ = train_baseline(Images(train.pixels[few], train.labels[few]), by, progress=progress)
+        by = BaselineSettings(epochs=epochs, seed=seed, validation_share=0.0)
+        encoder, _ = train_baseline(ImageArray(train.pixels[few], train.labels[few]), by, progress=progress)
         learned_from.append((embed(encoder, train.pixels[~seen]), label_codes(train.labels[~seen])))
         unseen.append((embed(encoder, test.pixels), label_codes(test.labels)))
     for images, sources in ((train, learned_from), (test, unseen)):

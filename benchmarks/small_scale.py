@@ -15,8 +15,8 @@ import numpy as np
 
 from entourage import data
 from entourage.errors import EntourageError
-from entourage.settings import to_dict
-from entourage.store import whole_file
+from entourage.runtime.config import to_dict
+from entourage.stores import whole_file
 
 __all__ = [
     "SHOWN",

@@ -16,7 +16,7 @@ def one_thread():
 @pytest.fixture(scope="module")
 def short_rehearsals():
     """Few candidates to choose from: every stage of learning with labels is walked through, in a second."""
-    from entourage.systems.context_refiner import learning
+    from entourage.refiner import learning
 
     few = {
         "SHRINKAGES": (1.0, 0.5),

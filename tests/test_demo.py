@@ -9,7 +9,7 @@ from entourage import ContextRefiner, data, evaluate
 from entourage.cli import app
 from entourage.demo import DemoSettings, run_demo
 from entourage.errors import FileError
-from entourage.refinements import open_refinement
+from entourage.runs.refinement_run import open_refinement
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 

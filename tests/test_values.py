@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from entourage import values
+from entourage.data.arrays import ImageArray
 from entourage.errors import InputError
-from entourage.values import Attention, Embeddings, Images, Neighbors, Trajectory, label_codes, shared_codes
+from entourage.values import Attention, Embeddings, Neighbors, Trajectory, label_codes, shared_codes
 
 SQUARE = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
 
@@ -212,9 +213,11 @@ def test_taking_rows_and_replacing_vectors_keep_each_item_whole():
         pytest.param(lambda: Trajectory([SQUARE], list("abc")), "3 ids for 4 vectors", id="trajectory short of ids"),
         pytest.param(lambda: Attention([SQUARE], list("abcd"), [[0], [1], [2], [3]]), r"\(T, N, k\)", id="attention"),
         pytest.param(lambda: Attention([SQUARE], [0], np.zeros((4, 2))), "1 ids for 4", id="attention short of ids"),
-        pytest.param(lambda: Images(np.zeros((2, 4, 4)), [0, 1]), "float64 .* wanted uint8", id="images of floats"),
-        pytest.param(lambda: Images(np.zeros((4, 4), np.uint8), [0]), r"wanted uint8 of \(N, H, W\)", id="one image"),
-        pytest.param(lambda: Images(np.zeros((2, 4, 4), np.uint8), [0]), "1 labels for 2", id="images short of labels"),
+        pytest.param(lambda: ImageArray(np.zeros((2, 4, 4)), [0, 1]), "float64 .* wanted uint8", id="images of floats"),
+        pytest.param(
+            lambda: ImageArray(np.zeros((4, 4), np.uint8), [0]), r"wanted uint8 of \(N, H, W\)", id="one image"
+        ),
+        pytest.param(lambda: ImageArray(np.zeros((2, 4, 4), np.uint8), [0]), "1 labels for 2", id="few labels"),
     ],
 )
 def test_values_of_bad_shape_are_refused_at_birth(make, message):
@@ -229,7 +232,7 @@ def test_neighbors_know_their_size():
 
 
 def test_images_are_numbered_drawn_and_taken():
-    images = Images(np.arange(12, dtype=np.uint8).reshape(3, 2, 2), ["a", "b", "a"])
+    images = ImageArray(np.arange(12, dtype=np.uint8).reshape(3, 2, 2), ["a", "b", "a"])
     assert images.ids.tolist() == ["0", "1", "2"]
     assert images.picture(1).mode == "L"
     assert np.asarray(images.picture(1)).tolist() == [[4, 5], [6, 7]]
@@ -240,7 +243,7 @@ def test_images_are_numbered_drawn_and_taken():
 
 def test_two_images_of_one_id_are_refused():
     with pytest.raises(InputError, match="'x' appears 2 times"):
-        Images(np.zeros((2, 4, 4), np.uint8), [0, 1], ["x", "x"])
+        ImageArray(np.zeros((2, 4, 4), np.uint8), [0, 1], ["x", "x"])
 
 
 def test_a_trajectory_is_indexed_by_step():
@@ -256,7 +259,7 @@ def test_a_trajectory_is_indexed_by_step():
         Neighbors([[0, 1]], [[0.5, 0.4]]),
         Trajectory([SQUARE], list("abcd")),
         Attention([SQUARE], list("abcd"), np.zeros((4, 2), int)),
-        Images(np.zeros((2, 4, 4), np.uint8), [0, 1]),
+        ImageArray(np.zeros((2, 4, 4), np.uint8), [0, 1]),
     ],
     ids=lambda value: type(value).__name__,
 )

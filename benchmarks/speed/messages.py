@@ -11,9 +11,9 @@ import torch
 from torch.nn import functional as F
 
 from entourage.systems.intra_batch.contexts import Contexts, find_contexts
+from entourage.systems.intra_batch.inference import refine_in_contexts
 from entourage.systems.intra_batch.network import MessagePassing
-from entourage.systems.intra_batch.test_time import refine_in_contexts
-from entourage.training import seeded
+from entourage.training.loop import seeded
 from entourage.values import Embeddings
 from samples import DIMENSIONS, clustered_items
 from timing import Result, best_times

@@ -13,9 +13,9 @@ import torch
 
 from children import cost_in_child
 from entourage import evaluate
-from entourage.clustering import kmeans
-from entourage.metrics import normalized_mutual_information
-from entourage.threads import blocks, in_threads
+from entourage.evaluation.clustering import kmeans
+from entourage.evaluation.metrics import normalized_mutual_information
+from entourage.runtime.threads import blocks, in_threads
 from samples import clustered_items
 from timing import Result, best_times
 

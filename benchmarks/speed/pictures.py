@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 import torch
 
 from entourage import ContextRefiner
-from entourage.plots import open_run, write_plot
-from entourage.refinements import keep_refinement
+from entourage.runs.figures import write_figure
+from entourage.runs.open import open_run
+from entourage.runs.refine import keep_refinement
 from entourage.values import Embeddings
 from samples import clustered_items
 from timing import Result
@@ -41,7 +42,7 @@ def keep(folder: Path, n: int, dimensions: int) -> Path:
 
 def waited(kind: str, kept: Path, n: int, dimensions: int) -> Result:
     start, worked = time.perf_counter(), time.process_time()
-    write_plot(kind, open_run(kept), kept.parent / f"{kind}.png")
+    write_figure(kind, open_run(kept), kept.parent / f"{kind}.png")
     seconds, worked = time.perf_counter() - start, time.process_time() - worked
     detail = {"n": n, "d": dimensions, "threads": torch.get_num_threads(), "seconds": seconds, "cpu_seconds": worked}
     return Result(f"plot {kind}, d = {dimensions}", "entourage", f"{ALLOWED} s", ALLOWED / seconds, 1.0, detail)

@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from entourage import attention
 from entourage.neighbors import search
-from entourage.relations import relation_features
-from entourage.systems.context_refiner.paper import FEW, PaperNetwork
-from entourage.systems.context_refiner.relational import Graph
-from entourage.systems.context_refiner.universal import universal_network
-from entourage.threads import blocks, in_threads
-from entourage.training import seeded
+from entourage.refiner.network import Graph
+from entourage.refiner.paper import attention_cpu
+from entourage.refiner.paper.network import FEW, PaperNetwork
+from entourage.refiner.relations import relation_features
+from entourage.refiner.universal import universal_network
+from entourage.runtime.threads import blocks, in_threads
+from entourage.training.loop import seeded
 from entourage.values import Embeddings, Neighbors
 from samples import clustered_items
 from timing import Result, best_times
@@ -122,7 +122,7 @@ def products(e: Tensor, used: int) -> None:
         rows, both, times = task
         part = items[rows]
         if not hasattr(rooms, "wide"):
-            rooms.wide, rooms.room = (np.empty((attention.cpu.ITEMS_AT_ONCE, m), np.float32) for m in (2 * DIM, DIM))
+            rooms.wide, rooms.room = (np.empty((attention_cpu.ITEMS_AT_ONCE, m), np.float32) for m in (2 * DIM, DIM))
         if both:  # the first layers of K and V
             np.matmul(part, wide, out=rooms.wide[: len(part)])
         for _ in range(times):
@@ -130,7 +130,7 @@ def products(e: Tensor, used: int) -> None:
 
     for _ in range(BLOCKS):
         for n, both, times in ((used, True, per_item), (len(e), False, per_query)):
-            tasks = ((rows, both, times) for rows in blocks(n, attention.cpu.ITEMS_AT_ONCE))
+            tasks = ((rows, both, times) for rows in blocks(n, attention_cpu.ITEMS_AT_ONCE))
             for _ in in_threads(multiply, tasks):
                 pass
 

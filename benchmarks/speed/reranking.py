@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from children import cost_in_child
 from entourage.baselines.reciprocal import KReciprocal
 from entourage.neighbors import search
-from entourage.relations import relation_features
+from entourage.refiner.relations import relation_features
 from entourage.values import Embeddings
 from samples import clustered_items
 from timing import Result

@@ -53,14 +53,14 @@ def prepare_neighbors(n: int) -> Callable:
 
 def prepare_features(n: int) -> Callable:
     from entourage.neighbors import search
-    from entourage.relations import relation_features
+    from entourage.refiner.relations import relation_features
 
     found = search(_items(n), k=NEIGHBORS)
     return lambda: relation_features(found)
 
 
 def prepare_refine(n: int) -> Callable:
-    from entourage.systems.context_refiner.universal import universal_network
+    from entourage.refiner.universal import universal_network
 
     items, network = _items(n), universal_network()
 

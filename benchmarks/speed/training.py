@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from entourage.losses import multi_similarity
 from entourage.neighbors import search
-from entourage.sampling import class_balanced_batches
-from entourage.systems.context_refiner import ContextRefiner
-from entourage.systems.context_refiner.paper import PaperNetwork, batch_loss
-from entourage.training import seeded
+from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.paper.network import PaperNetwork, batch_loss
+from entourage.training.loop import seeded
+from entourage.training.losses import multi_similarity
+from entourage.training.sampling import class_balanced_batches
 from entourage.values import Embeddings
 from refine import BLOCKS, DIM, NEIGHBORS, labelled
 from timing import Result, best_times

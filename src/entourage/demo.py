@@ -11,15 +11,17 @@ from pathlib import Path
 import numpy as np
 
 from entourage import data
-from entourage.embedding import embed
+from entourage.encoders.embedding import embed
 from entourage.figures import save
-from entourage.plots import PlotOptions, draw
-from entourage.plots.options import DRIFTING
-from entourage.refinements import Looks, PictureSource, open_refinement, write_refinement
-from entourage.settings import TrainSettings
-from entourage.store import check_free, new_folder
-from entourage.systems.baseline import train_baseline
-from entourage.systems.context_refiner import ContextRefiner
+from entourage.refiner.estimator import ContextRefiner
+from entourage.runs.figures import FigureOptions, draw
+from entourage.runs.figures.options import DRIFTING
+from entourage.runs.media import Looks, PictureSource
+from entourage.runs.refine import write_refinement
+from entourage.runs.refinement_run import open_refinement
+from entourage.stores import check_free, new_folder
+from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.baseline.training import train_baseline
 from entourage.values import Embeddings
 
 __all__ = ["DemoResult", "DemoSettings", "run_demo"]
@@ -71,7 +73,7 @@ def run_demo(
     started = time.perf_counter()
     drawn = {"per_class": settings.per_class, "max_classes": settings.max_classes, "seed": seed}
     seen, unseen = (data.load(_DATA, split, **drawn, progress=progress) for split in ("train", "test"))
-    by = TrainSettings(epochs=settings.encoder_epochs, seed=seed, validation_share=0.0)
+    by = BaselineSettings(epochs=settings.encoder_epochs, seed=seed, validation_share=0.0)
     encoder, _ = train_baseline(seen, by, progress=progress)
     training, test = (
         Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), labels=images.labels)
@@ -97,7 +99,7 @@ def run_demo(
         np.savez(filling / "train.npz", vectors=training.vectors, labels=training.labels)
         run = open_refinement(filling, pictures=[unseen])
         for done, (kind, name) in enumerate(_PICTURES.items()):
-            options = PlotOptions(points=DRIFTING if kind == "drift" else None, seed=seed)
+            options = FigureOptions(points=DRIFTING if kind == "drift" else None, seed=seed)
             save(draw(kind, run, options), filling / f"{name}.png")
             if progress:
                 progress("drawing pictures", done + 1, len(_PICTURES))

@@ -1,6 +1,6 @@
 """The values that travel along the pipeline: frozen, and checked once, at birth.
 
-Embeddings -> search -> Neighbors -> system -> Trajectory, and Images at the very start.
+Embeddings -> search -> Neighbors -> refiner -> Trajectory.
 N items, d dimensions, k neighbours, T steps.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from entourage.errors import InputError
 
-__all__ = ["Attention", "Embeddings", "Images", "Neighbors", "Trajectory", "label_codes", "shared_codes"]
+__all__ = ["Attention", "Embeddings", "Neighbors", "Trajectory", "label_codes", "shared_codes"]
 
 # Unit length up to the rounding of half precision, which is what many stores keep.
 _UNIT_TOLERANCE = 2e-3
@@ -187,39 +187,6 @@ class Attention:
             )
         ids = _column(self.ids, "ids", len(neighbor_ids))
         _freeze(self, weights=weights, ids=ids, neighbor_ids=neighbor_ids)
-
-
-@dataclass(frozen=True, eq=False)
-class Images:
-    """Small grey pictures in memory: pixels (N, H, W) uint8, 0 black to 255 white; labels (N,); ids (N,) text, unique.
-
-    Without ids the rows are numbered "0".."N-1". Like every image set it offers labels, ids, picture(row), take(rows).
-    """
-
-    pixels: np.ndarray
-    labels: np.ndarray
-    ids: np.ndarray | None = None
-
-    def __post_init__(self):
-        pixels = np.asarray(self.pixels)
-        if pixels.ndim != 3 or pixels.dtype != np.uint8:
-            raise InputError(f"pixels are {pixels.dtype} of shape {pixels.shape}; wanted uint8 of (N, H, W)")
-        ids = np.arange(len(pixels)) if self.ids is None else _column(self.ids, "ids", len(pixels))
-        _check_unique(ids)
-        _freeze(self, pixels=pixels, labels=_column(self.labels, "labels", len(pixels)), ids=ids.astype(str))
-
-    def __len__(self) -> int:
-        return len(self.pixels)
-
-    def picture(self, row: int):
-        """One picture as a grey PIL image (mode L)."""
-        from PIL import Image
-
-        return Image.fromarray(self.pixels[row])
-
-    def take(self, rows) -> "Images":
-        """The given rows, in the given order, with their labels and ids."""
-        return Images(self.pixels[rows], self.labels[rows], self.ids[rows])
 
 
 def label_codes(labels) -> np.ndarray:

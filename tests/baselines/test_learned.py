@@ -3,12 +3,12 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from entourage.attention import CrossAttention
 from entourage.baselines import LinearHead, SelfAttention, fit_linear_head
 from entourage.errors import InputError
 from entourage.evaluation import mean_average_precision_at_r
-from entourage.losses import multi_similarity
-from entourage.sampling import class_balanced_batches
+from entourage.refiner.paper.attention import CrossAttention
+from entourage.training.losses import multi_similarity
+from entourage.training.sampling import class_balanced_batches
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")

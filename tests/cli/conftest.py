@@ -1,6 +1,5 @@
 import pytest
-
-from .shop import FIT, run, write_bad_files, write_good_files
+from tests.cli.shop import FIT, run, write_bad_files, write_good_files
 
 
 @pytest.fixture(scope="module")

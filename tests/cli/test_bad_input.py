@@ -5,8 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-from .shop import FIT, check_refused, run
+from tests.cli.shop import FIT, check_refused, run
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 

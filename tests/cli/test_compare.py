@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-
-from .shop import run
+from tests.cli.shop import run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

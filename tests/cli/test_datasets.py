@@ -5,14 +5,14 @@ import io
 import zipfile
 
 import pytest
+from tests.cli.shop import document, files, run
+from tests.data.pictures import write_pictures
+from tests.data.server import serving
 
-from entourage.data import downloading, omniglot
-from entourage.data.downloading import Archive
+from entourage.data import download as downloading
+from entourage.data.download import Archive
 from entourage.data.layout import Count
-
-from ..data.pictures import write_pictures
-from ..data.server import serving
-from .shop import document, files, run
+from entourage.data.sets import omniglot
 
 
 @pytest.fixture(autouse=True)

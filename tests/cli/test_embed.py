@@ -7,14 +7,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from tests.cli.pictures import CLASSES, GLYPHS, PER_CLASS, TRAIN, interrupted, write_birds
+from tests.cli.shop import check_refused, document, files, run
 
 from entourage import data
-from entourage.embedding import embed
+from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import SmallResNet, load_encoder, save_encoder
-from entourage.preprocessing import Preprocessing
-
-from .pictures import CLASSES, GLYPHS, PER_CLASS, TRAIN, interrupted, write_birds
-from .shop import check_refused, document, files, run
+from entourage.encoders.embedding import embed
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

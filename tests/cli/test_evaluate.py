@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from .shop import COUNT, document, run
+from tests.cli.shop import COUNT, document, run
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 

@@ -10,10 +10,9 @@ import time
 
 import numpy as np
 import pytest
+from tests.cli.shop import CLASSES, COUNT, FIT, files, run
 
-from entourage.systems.context_refiner import ContextRefiner
-
-from .shop import CLASSES, COUNT, FIT, files, run
+from entourage.refiner.estimator import ContextRefiner
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 

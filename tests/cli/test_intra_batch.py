@@ -5,16 +5,15 @@ import os
 
 import numpy as np
 import pytest
+from tests.cli.pictures import GLYPHS, TRAIN, write_birds
+from tests.cli.shop import check_refused, document, run
+from tests.encoders.tiny_models import tiny
 
-from entourage.refinements import open_refinement
-from entourage.settings.intra_batch import PRESETS
-from entourage.store import read_vectors
+from entourage.runs.refinement_run import open_refinement
+from entourage.stores import read_vectors
+from entourage.systems.intra_batch.inference import refine_by_messages
 from entourage.systems.intra_batch.saving import load_network
-from entourage.systems.intra_batch.test_time import refine_by_messages
-
-from ..encoders.tiny_models import tiny
-from .pictures import GLYPHS, TRAIN, write_birds
-from .shop import check_refused, document, run
+from entourage.systems.intra_batch.settings import PRESETS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -6,11 +6,10 @@ import os
 import numpy as np
 import pytest
 from PIL import Image
+from tests.cli.pictures import write_birds
+from tests.cli.shop import COUNT, check_refused, document, run
 
-from entourage.refinements import open_refinement
-
-from .pictures import write_birds
-from .shop import COUNT, check_refused, document, run
+from entourage.runs.refinement_run import open_refinement
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 

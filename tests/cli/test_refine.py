@@ -7,10 +7,9 @@ import shutil
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tests.cli.shop import COUNT, DIM, document, run
 
-from entourage.systems.context_refiner import ContextRefiner
-
-from .shop import COUNT, DIM, document, run
+from entourage.refiner.estimator import ContextRefiner
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 

@@ -1,8 +1,7 @@
 """`entourage report`."""
 
 import pytest
-
-from .shop import run
+from tests.cli.shop import run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

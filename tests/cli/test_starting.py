@@ -5,10 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from tests.cli.shop import run
 
 from entourage import __version__
-
-from .shop import run
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 

@@ -8,12 +8,11 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tests.cli.pictures import CLASSES, GLYPHS, PER_CLASS, SMALL, TRAIN, interrupted, write_birds, write_table
+from tests.cli.shop import check_refused, document, files, run
 
 from entourage import __version__
 from entourage.encoders import load_encoder
-
-from .pictures import CLASSES, GLYPHS, PER_CLASS, SMALL, TRAIN, interrupted, write_birds, write_table
-from .shop import check_refused, document, files, run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -147,7 +146,9 @@ def test_a_corrupt_picture_is_left_out_counted_and_named_or_refused(inside, tmp_
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert refused.stderr.startswith(f"error: {bad[0]} cannot be decoded") and refused.stderr.count("\n") == 1
     bad[0].write_bytes(bad[1].with_name("0.png").read_bytes())
-    monkeypatch.setattr("entourage.encoder_training.fit_model", None)  # a test picture is looked at before training
+    monkeypatch.setattr(
+        "entourage.systems.encoder_training.fit_model", None
+    )  # a test picture is looked at before training
     refused = run(f"{command} --strict --out {tmp_path}/strict")
     assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
     assert refused.stderr.startswith(f"error: {bad[1]} cannot be decoded")

@@ -5,11 +5,10 @@ import os
 
 import numpy as np
 import pytest
+from tests.cli.pictures import GLYPHS, TRAIN
+from tests.cli.shop import document, run
 
 from entourage.encoders import load_encoder
-
-from .pictures import GLYPHS, TRAIN
-from .shop import document, run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

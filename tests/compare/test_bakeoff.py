@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tests.compare.samples import clusters
 
 from entourage.baselines import Method, QueryExpansion, Raw
-from entourage.compare import CONTENDERS, Contender, compare, split_half
+from entourage.compare.bakeoff import compare
+from entourage.compare.contenders import CONTENDERS, Contender
+from entourage.compare.splits import split_half
 from entourage.errors import InputError
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
 from entourage.values import Embeddings
-
-from .samples import clusters
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

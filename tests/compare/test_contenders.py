@@ -3,13 +3,14 @@
 from types import SimpleNamespace
 
 import pytest
+from tests.compare.samples import clusters
 
-from entourage.compare import CONTENDERS, compare, select, split_half
-from entourage.compare.contenders import BUDGET, Refined
+from entourage.compare.bakeoff import compare
+from entourage.compare.contenders import BUDGET, CONTENDERS, Refined, select
+from entourage.compare.splits import split_half
 from entourage.errors import NotFittedError
-from entourage.systems.context_refiner import ContextRefiner, learning
-
-from .samples import clusters
+from entourage.refiner import learning
+from entourage.refiner.estimator import ContextRefiner
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -49,7 +50,7 @@ def test_a_refiner_is_fitted_with_its_recipe_and_the_universal_one_without_label
             assert items.labels is None
             return items.vectors
 
-    monkeypatch.setattr("entourage.systems.context_refiner.ContextRefiner", FakeRefiner)
+    monkeypatch.setattr("entourage.refiner.estimator.ContextRefiner", FakeRefiner)
     training, test = split_half(clusters())
     comparison = compare(training, test, ["relational", "paper", "universal"], seeds=2)
     assert [(refiner.recipe, refiner.seed) for refiner in made[:4]] == [

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.compare.samples import clusters
 
-from entourage.compare import compare, split_as_told, split_half
+from entourage.compare.bakeoff import compare
+from entourage.compare.splits import split_as_told, split_half
 from entourage.errors import InputError
 from entourage.values import Embeddings
-
-from .samples import clusters
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -4,17 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tests.compare.samples import clusters
 
 from entourage.baselines import Chain, LinearHead, Method, QueryExpansion, Raw, fit_linear_head
 from entourage.baselines.method import with_vectors
-from entourage.compare import Trial, choose_settings, compare
-from entourage.compare.tuning import Judge, best_trial
+from entourage.compare.bakeoff import compare
+from entourage.compare.tuning import Judge, Trial, best_trial, choose_settings
 from entourage.evaluation import evaluate_ranking
-from entourage.linear_maps import head_maps_by_epoch
-from entourage.systems.context_refiner.rehearsal import make_rehearsals
+from entourage.refiner.rehearsal import make_rehearsals
+from entourage.training.linear_maps import head_maps_by_epoch
 from entourage.values import Embeddings, label_codes
-
-from .samples import clusters
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -1,11 +1,10 @@
 """Tables of images in the format of Open Metric Learning."""
 
 import pytest
+from tests.data.pictures import value_of, write_pictures, write_text
 
 from entourage.data import csv_table
 from entourage.errors import EntourageWarning, FileError, InputError
-
-from .pictures import value_of, write_pictures, write_text
 
 PICTURES = [f"pics/{n}.png" for n in range(6)]
 TWO_SETS = """label,path,split,is_query,is_gallery

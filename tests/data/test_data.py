@@ -10,15 +10,15 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from tests.data.pictures import write_pictures, write_text
+from tests.data.server import serving
 
 from entourage import data
-from entourage.data import downloading, glyphs, omniglot
-from entourage.data.downloading import Archive
+from entourage.data import download as downloading
+from entourage.data.download import Archive
 from entourage.data.layout import Count
+from entourage.data.sets import glyphs, omniglot
 from entourage.errors import FileError, InputError
-
-from .pictures import write_pictures, write_text
-from .server import serving
 
 PLAIN = [f"{label}/{n}.png" for label in "abcd" for n in range(2)]
 ORIGINAL = {"images_background": ["Greek/character01/1.png"], "images_evaluation": ["Thai/character01/1.png"]}

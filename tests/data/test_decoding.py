@@ -6,22 +6,21 @@ import time
 import numpy as np
 import pytest
 import torch
+from tests.data.pictures import write_picture
 
+from entourage.data.arrays import ImageArray
 from entourage.data.decoding import check_decodable, decoded
 from entourage.data.files import ImageFiles
 from entourage.errors import CorruptImage, InputError
-from entourage.values import Images
-
-from .pictures import write_picture
 
 
 def as_tensor(picture, row: int) -> torch.Tensor:
     return torch.tensor(np.asarray(picture.convert("L")))[None]
 
 
-def numbered(count: int) -> Images:
+def numbered(count: int) -> ImageArray:
     """Picture n is all n."""
-    return Images(np.repeat(np.arange(count, dtype=np.uint8), 4).reshape(-1, 2, 2), np.zeros(count, int))
+    return ImageArray(np.repeat(np.arange(count, dtype=np.uint8), 4).reshape(-1, 2, 2), np.zeros(count, int))
 
 
 @pytest.fixture

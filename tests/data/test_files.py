@@ -6,11 +6,10 @@ import tracemalloc
 import numpy as np
 import pytest
 from PIL import Image
+from tests.data.pictures import value_of, write_picture, write_pictures
 
 from entourage.data.files import ImageFiles
 from entourage.errors import CorruptImage, FileError, InputError
-
-from .pictures import value_of, write_picture, write_pictures
 
 
 def one(path, **fields) -> ImageFiles:

@@ -1,11 +1,10 @@
 """Any folder of images, one folder a class."""
 
 import pytest
+from tests.data.pictures import value_of, write_pictures, write_text
 
 from entourage.data import folder
 from entourage.errors import EntourageWarning, FileError, InputError
-
-from .pictures import value_of, write_pictures, write_text
 
 
 @pytest.fixture

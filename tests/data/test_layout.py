@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.data.pictures import write_text
 
 from entourage.data import layout
 from entourage.data.layout import Count
 from entourage.errors import EntourageWarning, FileError, InputError
-
-from .pictures import write_text
 
 
 def test_pictures_are_known_by_their_suffix():

@@ -8,12 +8,11 @@ import pytest
 import torch
 import transformers
 from PIL import Image
+from tests.encoders.tiny_models import CONFIGS, SIZE, TRANSFORMER, tiny
 
 from entourage.encoders import HuggingFaceEncoder, hub
 from entourage.encoders.hub import load_backbone, read_preprocessing
 from entourage.errors import FileError, MissingExtra, ModelError
-
-from .tiny_models import CONFIGS, SIZE, TRANSFORMER, tiny
 
 
 @pytest.mark.parametrize("kind", CONFIGS)

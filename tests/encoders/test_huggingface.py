@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from tests.encoders.tiny_models import CONFIGS, MAPS, SIZE, tiny
 
 from entourage.encoders import HuggingFaceEncoder
 from entourage.errors import InputError
-from entourage.training import seeded
-
-from .tiny_models import CONFIGS, MAPS, SIZE, tiny
+from entourage.training.loop import seeded
 
 
 def pictures(size: int = SIZE, count: int = 3) -> torch.Tensor:

@@ -5,14 +5,13 @@ import json
 import pytest
 import torch
 from PIL import Image
+from tests.encoders.tiny_models import CONFIGS, tiny
 
+from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import HuggingFaceEncoder, SmallResNet, build_encoder, load_encoder, save_encoder
 from entourage.encoders.saving import small_encoder_for
 from entourage.errors import CorruptImage, FileError, InputError, ModelError
-from entourage.preprocessing import Preprocessing
 from entourage.values import Embeddings
-
-from .tiny_models import CONFIGS, tiny
 
 
 @pytest.mark.parametrize(("name", "channels", "side"), [("small", 1, 32), ("small-rgb", 3, 64)])

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from entourage.embedding import embed
+from entourage.data.arrays import ImageArray
 from entourage.encoders import CallableEncoder, SmallResNet, VectorEncoder, build_encoder, load_encoder, save_encoder
+from entourage.encoders.embedding import embed
 from entourage.encoders.vectors import check_takes
 from entourage.errors import InputError
-from entourage.values import Embeddings, Images
+from entourage.values import Embeddings
 
 ITEMS = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(7, 6)))
-PICTURES = Images(np.zeros((3, 8, 8), np.uint8), np.arange(3))
+PICTURES = ImageArray(np.zeros((3, 8, 8), np.uint8), np.arange(3))
 
 
 def test_linear_and_mlp_by_name():

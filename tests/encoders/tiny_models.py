@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import transformers
 
-from entourage.training import seeded
+from entourage.training.loop import seeded
 
 SIZE = 32
 TRANSFORMER = {

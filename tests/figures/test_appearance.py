@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from entourage.data.arrays import ImageArray
 from entourage.errors import CorruptImage, InputError
 from entourage.figures.appearance import Appearance, same_label
-from entourage.values import Embeddings, Images, shared_codes
+from entourage.values import Embeddings, shared_codes
 
 PIXELS = np.arange(3, dtype=np.uint8)[:, None, None] * np.full((3, 8, 6), 60, np.uint8)
 
 
 def test_an_image_set_has_pictures_labels_and_ids():
-    shown = Appearance.of(Images(PIXELS, ["a", "b", "b"], ["x", "y", "z"]))
+    shown = Appearance.of(ImageArray(PIXELS, ["a", "b", "b"], ["x", "y", "z"]))
     assert (len(shown), shown.kind, shown.name(1), shown.text(1)) == (3, "pictures", "b", "y")
     np.testing.assert_array_equal(np.asarray(shown.thumbnail(2)), PIXELS[2])
 

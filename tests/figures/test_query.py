@@ -6,16 +6,17 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch, PathPatch
 from tests.figures.legible import check_legible
 
+from entourage.data.arrays import ImageArray
 from entourage.errors import InputError
 from entourage.figures.appearance import Appearance
 from entourage.figures.cells import INK, NEUTRAL, RIGHT, WRONG
 from entourage.figures.query import draw_query
-from entourage.values import Images, Neighbors
+from entourage.values import Neighbors
 
 N = 30
 LABELS = np.array(["even" if row % 2 == 0 else "odd" for row in range(N)])
 PIXELS = np.arange(N, dtype=np.uint8)[:, None, None] * np.full((N, 8, 8), 8, np.uint8)
-IMAGES = Appearance.of(Images(PIXELS, LABELS))
+IMAGES = Appearance.of(ImageArray(PIXELS, LABELS))
 # Rows 2, 4 and 6 stay, 3 and 5 go out, 10 and 12 come in.
 BEFORE, AFTER = [2, 3, 4, 5, 6, 10], [4, 2, 10, 6, 12, 3]
 WEIGHTS = np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]])

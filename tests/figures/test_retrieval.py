@@ -5,14 +5,15 @@ import pytest
 from matplotlib.colors import to_hex
 from tests.figures.legible import check_legible
 
+from entourage.data.arrays import ImageArray
 from entourage.errors import InputError
 from entourage.figures.appearance import Appearance
 from entourage.figures.cells import INK, NEUTRAL, RIGHT, WRONG
 from entourage.figures.retrieval import choose_queries, draw_retrieval
-from entourage.values import Images, Neighbors
+from entourage.values import Neighbors
 
 PIXELS = np.arange(4, dtype=np.uint8)[:, None, None] * np.full((4, 8, 8), 60, np.uint8)
-IMAGES = Appearance.of(Images(PIXELS, ["a", "a", "b", "b"]))
+IMAGES = Appearance.of(ImageArray(PIXELS, ["a", "a", "b", "b"]))
 SIMILARITIES = np.tile([0.9, 0.8], (4, 1))
 BEFORE = Neighbors([[2, 1], [0, 2], [3, 0], [2, 0]], SIMILARITIES)
 AFTER = Neighbors([[1, 2], [0, 3], [3, 1], [2, 1]], SIMILARITIES)
@@ -73,7 +74,7 @@ def test_without_labels_frames_say_nothing_and_queries_are_named_by_id():
 
 
 def test_neighbours_are_rows_of_the_gallery_where_one_is_given():
-    gallery = Appearance.of(Images(PIXELS[::-1], ["b", "a", "a", "c"]))
+    gallery = Appearance.of(ImageArray(PIXELS[::-1], ["b", "a", "a", "c"]))
     figure = sheet(gallery=gallery)
     shown = [int(picture.get_array().max()) // 60 for picture in figure.axes[0].images]
     assert shown == [0, 1, 2, 2, 1, 2, 0, 3, 0, 2]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from entourage.neighbors import cpu, exact, search, search_blocks
-from entourage.threads import _libraries
+from entourage.runtime.threads import _libraries
 from entourage.values import Embeddings
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from entourage.refinements import Looks, keep_refinement
-from entourage.refinements.looks import PictureSource
+from entourage.refiner.estimator import ContextRefiner
 from entourage.report import write_report
-from entourage.runs import train_run
-from entourage.settings import TrainSettings
-from entourage.systems.context_refiner import ContextRefiner
+from entourage.runs.media import Looks, PictureSource
+from entourage.runs.refine import keep_refinement
+from entourage.runs.train import train_run
+from entourage.systems.baseline.settings import BaselineSettings
 from entourage.values import Embeddings
 
 CLASSES, PER_CLASS, DIM = 6, 10, 8
@@ -63,7 +63,7 @@ def bare(tmp_path_factory, refiner):
 def trained(tmp_path_factory):
     """The shortest training there is."""
     folder = tmp_path_factory.mktemp("runs") / "trained"
-    settings = TrainSettings(
+    settings = BaselineSettings(
         dim=4, image_size=8, encoder_options={"width": 4}, batch_classes=3, batch_per_class=2, epochs=2, workers=1
     )
     train_run("glyphs", folder, settings=settings, data_options={"per_class": 4, "max_classes": 8}, nmi=False)

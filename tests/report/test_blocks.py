@@ -1,8 +1,7 @@
 import pytest
+from tests.report.reading import find, read
 
 from entourage.report.blocks import Beside, Doubts, Facts, Heading, Paragraph, Table, flattened, told
-
-from .reading import find, read
 
 
 def test_facts_are_rows_with_a_heading_and_a_value():

@@ -1,7 +1,7 @@
+from tests.report.reading import check_whole, find
+
 from entourage.report.blocks import Facts, Paragraph
 from entourage.report.page import Page, Section
-
-from .reading import check_whole, find
 
 PAGE = Page(
     "a <b> run",

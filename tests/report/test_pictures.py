@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
+from tests.report.reading import find
 
 from entourage.report import pictures
 from entourage.report.pictures import Picture, picture_uri
-
-from .reading import find
 
 
 def chart(title="Title", size=(7.5, 4.6)):

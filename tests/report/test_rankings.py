@@ -1,11 +1,10 @@
 import numpy as np
 from PIL import Image
+from tests.report.reading import find
 
 from entourage.figures.appearance import Appearance
 from entourage.report.classes import means_by_class
 from entourage.report.rankings import Cell, Ranking, Tally, cells_of
-
-from .reading import find
 
 RIGHT, WRONG = Cell("cat", True, "data:image/png;base64,AA"), Cell("dog", False, "data:image/png;base64,BB")
 

@@ -5,12 +5,13 @@ import re
 
 import numpy as np
 import pytest
+from tests.report.conftest import items_of
+from tests.report.reading import check_whole, find
 
-from entourage.refinements import Looks, keep_refinement, open_refinement
 from entourage.report.refinement import refinement_page
-
-from .conftest import items_of
-from .reading import check_whole, find
+from entourage.runs.media import Looks
+from entourage.runs.refine import keep_refinement
+from entourage.runs.refinement_run import open_refinement
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

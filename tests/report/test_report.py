@@ -4,11 +4,10 @@ import json
 import shutil
 
 import pytest
+from tests.report.reading import check_whole, find
 
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.report import write_report
-
-from .reading import check_whole, find
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -105,19 +104,19 @@ def test_the_drift_shows_the_items_that_the_demo_draws(labelled, monkeypatch):
         asked.append(options)
         raise InputError("refused")
 
-    monkeypatch.setattr(type(drawing.PLOTS["drift"]), "draw", refuse)
+    monkeypatch.setattr(type(drawing.FIGURES["drift"]), "draw", refuse)
     drawing._drawn("drift", labelled, 3, None)
     assert (asked[0].points, asked[0].seed) == (demo.DRIFTING, 3)
 
 
 @pytest.mark.parametrize("error", [InputError, FileNotFoundError])
 def test_a_figure_that_cannot_be_drawn_is_a_sentence(labelled, tmp_path, monkeypatch, error):
-    from entourage.plots import Plot
+    from entourage.runs.figures import FigureKind
 
     def refuse(self, run, options, progress=None):
         raise error(f"{self.name} is <refused>")
 
-    monkeypatch.setattr(Plot, "draw", refuse)
+    monkeypatch.setattr(FigureKind, "draw", refuse)
     html = write_report(labelled, tmp_path / "report.html").read_text(encoding="utf-8")
     said = [each.text for each in find(html, "p") if each.text.startswith("Not drawn")]
     assert said == [f"Not drawn: {name} is <refused>." for name in ("drift", "query", "steps", "grid")]

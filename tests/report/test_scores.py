@@ -1,10 +1,9 @@
 import re
 
 import pytest
+from tests.report.reading import find
 
 from entourage.report.scores import ScoreTable, change_mark, changes_in_words, metric_meaning, metric_title
-
-from .reading import find
 
 BEFORE = {"recall@1": 0.5, "recall@2": 0.75, "map@r": 0.4, "nmi": 0.9}
 AFTER = {"recall@1": 0.625, "recall@2": 0.7, "map@r": 0.41, "nmi": 0.9}

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.report.reading import check_whole, find
 
-from entourage.compare.differences import paired_bootstrap
 from entourage.errors import EntourageWarning
+from entourage.evaluation.bootstrap import paired_bootstrap
 from entourage.report.training import _class_tables, training_page
-from entourage.runs import train_run
-from entourage.settings import IntraBatchSettings, TrainSettings, to_dict
-from entourage.trainings import open_training
-
-from .reading import check_whole, find
+from entourage.runs.train import train_run
+from entourage.runs.training_run import open_training
+from entourage.runtime.config import to_dict
+from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.intra_batch.settings import IntraBatchSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -97,7 +98,7 @@ def test_settings_and_versions_are_those_of_the_run(html, run):
 def test_a_damaged_picture_is_left_out_and_the_rest_is_shown(pictures, tmp_path):
     source = shutil.copytree(pictures, tmp_path / "pictures")
     (source / "class 4" / "3.png").write_bytes(b"no picture")
-    settings = TrainSettings(
+    settings = BaselineSettings(
         encoder="small-rgb", dim=4, image_size=8, encoder_options={"width": 4}, batch_classes=3, batch_per_class=2,
         epochs=1, workers=1, validation_share=0.0,
     )  # fmt: skip

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from entourage.values import Images
+from entourage.data.arrays import ImageArray
 
 
-def stripes(n_classes=12, per_class=8, seed=0, side=16) -> Images:
+def stripes(n_classes=12, per_class=8, seed=0, side=16) -> ImageArray:
     """Classes of striped pictures, each of its own direction and width, shifted and noisy."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:side, :side]
@@ -15,4 +15,4 @@ def stripes(n_classes=12, per_class=8, seed=0, side=16) -> Images:
         angle, width = np.pi * label / n_classes, 1.5 + label % 3
         wave = np.sin((np.cos(angle) * x + np.sin(angle) * y) / width + rng.uniform(0, 6.3))
         pixels.append(127 + 60 * wave + rng.normal(0, 25, (side, side)))
-    return Images(np.clip(pixels, 0, 255).astype(np.uint8), labels)
+    return ImageArray(np.clip(pixels, 0, 255).astype(np.uint8), labels)

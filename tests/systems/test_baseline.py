@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 import torch
 from pytorch_metric_learning.losses import CircleLoss
+from tests.systems.stripes import stripes
 
-from entourage import encoder_training
-from entourage.encoder_training import CHECKPOINT, LOG
+from entourage.data.arrays import ImageArray
 from entourage.encoders import save_encoder
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
-from entourage.sampling import hold_out_classes
-from entourage.settings import TrainSettings
-from entourage.systems.baseline import train_baseline
-from entourage.values import Embeddings, Images
-
-from .stripes import stripes
+from entourage.systems import encoder_training
+from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.baseline.training import train_baseline
+from entourage.systems.encoder_training import CHECKPOINT, LOG
+from entourage.training.sampling import hold_out_classes
+from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -26,8 +26,8 @@ IMAGES = stripes()
 SETTINGS = {"dim": 16, "encoder_options": {"width": 4}, "batch_classes": 4, "epochs": 3, "validation_share": 0.3}
 
 
-def settings(**changed) -> TrainSettings:
-    return TrainSettings(**(SETTINGS | changed))
+def settings(**changed) -> BaselineSettings:
+    return BaselineSettings(**(SETTINGS | changed))
 
 
 def state(encoder) -> dict:
@@ -59,7 +59,7 @@ def test_the_weights_of_the_best_epoch_are_kept():
     encoder, history = train_baseline(IMAGES, settings(epochs=4))
     assert history.best_score == max(point["score"] for point in history.curve)
     held_out = hold_out_classes(IMAGES.labels, 0.3, seed=0)
-    kept = map_at_r(encoder, Images(IMAGES.pixels[held_out], IMAGES.labels[held_out]))
+    kept = map_at_r(encoder, ImageArray(IMAGES.pixels[held_out], IMAGES.labels[held_out]))
     assert kept == pytest.approx(history.best_score, abs=1e-6)
 
 
@@ -197,7 +197,7 @@ def test_what_a_saved_encoder_cannot_be_is_refused(tmp_path):
     save_encoder(tmp_path / "e", encoder)
     chosen = {"epochs": 0, "encoder": str(tmp_path / "e"), "encoder_options": {}}
     assert train_baseline(IMAGES, settings(**chosen, image_size=16))[0].dim == 16  # its own
-    assert train_baseline(IMAGES, TrainSettings(**chosen))[0].dim == 16  # nothing asked for
+    assert train_baseline(IMAGES, BaselineSettings(**chosen))[0].dim == 16  # nothing asked for
     with pytest.raises(InputError, match=r"dim is 8 but .* is an encoder of 16 dimensions; set dim = 16"):
         train_baseline(IMAGES, settings(**chosen, dim=8))
     with pytest.raises(
@@ -237,11 +237,11 @@ def test_a_gpu_that_is_not_there_is_refused():
 
 def test_classes_with_one_picture_only_are_refused():
     with pytest.raises(InputError, match="0 classes with two or more items"):
-        train_baseline(Images(IMAGES.pixels[:5], np.arange(5)), settings())
+        train_baseline(ImageArray(IMAGES.pixels[:5], np.arange(5)), settings())
 
 
 def test_a_class_with_one_picture_among_others_is_left_alone():
-    images = Images(np.concatenate([IMAGES.pixels, IMAGES.pixels[:1]]), np.append(IMAGES.labels, 99))
+    images = ImageArray(np.concatenate([IMAGES.pixels, IMAGES.pixels[:1]]), np.append(IMAGES.labels, 99))
     _, history = train_baseline(images, settings(epochs=1, loss="proxy-anchor"))
     assert history.epoch == 1
 

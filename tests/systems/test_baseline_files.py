@@ -10,8 +10,8 @@ from PIL import Image
 from entourage.data.files import ImageFiles
 from entourage.encoders import load_encoder, save_encoder
 from entourage.errors import CorruptImage, FileError, InputError
-from entourage.settings import TrainSettings
-from entourage.systems.baseline import train_baseline
+from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.baseline.training import train_baseline
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -27,8 +27,8 @@ SETTINGS = {
 }
 
 
-def settings(**changed) -> TrainSettings:
-    return TrainSettings(**(SETTINGS | changed))
+def settings(**changed) -> BaselineSettings:
+    return BaselineSettings(**(SETTINGS | changed))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from entourage.errors import FileError, InputError, ModelError
 from entourage.systems.cross_image.blocks import CrossImageBlocks, load_blocks, save_blocks
-from entourage.training import seeded
+from entourage.training.loop import seeded
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -3,26 +3,18 @@
 import numpy as np
 import pytest
 import torch
+from tests.systems.stripes import stripes
 from torch.nn import functional as F
 
 from entourage.encoders import SmallResNet, VectorEncoder
 from entourage.errors import CorruptImage, InputError
-from entourage.systems.cross_image import (
-    CrossImageBlocks,
-    EncodedImages,
-    KeySpace,
-    attention_maps,
-    best_triples,
-    conditional_similarity,
-    encode,
-    find_parts,
-    key_space,
-    rerank,
-)
-from entourage.training import seeded
+from entourage.systems.cross_image.blocks import CrossImageBlocks
+from entourage.systems.cross_image.encoding import EncodedImages, encode
+from entourage.systems.cross_image.maps import attention_maps, best_triples
+from entourage.systems.cross_image.parts import KeySpace, find_parts, key_space
+from entourage.systems.cross_image.reranking import conditional_similarity, rerank
+from entourage.training.loop import seeded
 from entourage.values import Embeddings
-
-from .stripes import stripes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.systems.stripes import stripes
 
-from entourage.encoder_training import CHECKPOINT, encoder_training
+from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import (
     HuggingFaceEncoder,
     SlicedEncoder,
@@ -18,19 +19,19 @@ from entourage.encoders import (
 )
 from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import mean_average_precision_at_r
-from entourage.losses import build_loss
-from entourage.losses.pairwise import multi_similarity_of
-from entourage.preprocessing import Preprocessing
-from entourage.runs import SYSTEMS, train_run
-from entourage.settings import CrossImageSettings, TrainSettings
-from entourage.systems.baseline import train_baseline
-from entourage.systems.cross_image import GradientProbe, load_blocks, train_cross_image
-from entourage.systems.cross_image.probe import EDGES, median_magnitude, read_gradients
-from entourage.systems.cross_image.training import KEPT, _objective, hardest_pairs
-from entourage.training import seeded
+from entourage.runs.train import train_run
+from entourage.systems import SYSTEMS
+from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.baseline.training import train_baseline
+from entourage.systems.cross_image.blocks import load_blocks
+from entourage.systems.cross_image.probe import EDGES, GradientProbe, median_magnitude, read_gradients
+from entourage.systems.cross_image.settings import CrossImageSettings
+from entourage.systems.cross_image.training import KEPT, _objective, hardest_pairs, train_cross_image
+from entourage.systems.encoder_training import CHECKPOINT, encoder_training
+from entourage.training.loop import seeded
+from entourage.training.losses import build_loss
+from entourage.training.losses.pairwise import multi_similarity_of
 from entourage.values import Embeddings
-
-from .stripes import stripes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -79,7 +80,7 @@ def test_the_classes_it_learns_from_come_apart():
 
 def test_without_conditional_similarities_it_is_the_baseline_to_the_bit():
     ours, history = train_cross_image(IMAGES, settings(conditional_weight=0.0))
-    theirs, wanted = train_baseline(IMAGES, TrainSettings(**SETTINGS))
+    theirs, wanted = train_baseline(IMAGES, BaselineSettings(**SETTINGS))
     assert equal(state(ours), state(theirs)) and history == wanted
     with_blocks, _ = train_cross_image(IMAGES, settings())
     assert not equal(state(with_blocks), state(theirs))

@@ -5,20 +5,19 @@ import pytest
 import torch
 from PIL import Image
 from pytorch_metric_learning.losses import CircleLoss
+from tests.systems.stripes import stripes
 
 from entourage.data.files import ImageFiles
-from entourage.embedding import embed
-from entourage.encoder_training import EncoderTraining, encoder_training
 from entourage.encoders import SlicedEncoder, load_encoder, save_encoder
+from entourage.encoders.embedding import embed
 from entourage.errors import FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
-from entourage.settings import DivideSettings
-from entourage.systems import divide_and_conquer
-from entourage.systems.divide_and_conquer import train_divided
+from entourage.systems.divide_and_conquer import training as divide_and_conquer
 from entourage.systems.divide_and_conquer.learners import Learners
+from entourage.systems.divide_and_conquer.settings import DivideSettings
+from entourage.systems.divide_and_conquer.training import train_divided
+from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.values import Embeddings
-
-from .stripes import stripes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

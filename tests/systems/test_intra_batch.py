@@ -4,16 +4,15 @@ import json
 
 import pytest
 import torch
+from tests.systems.test_baseline import IMAGES, SETTINGS, equal, interrupt_in, map_at_r, state
 from torch.nn import functional as F
 
-from entourage.encoder_training import CHECKPOINT, LOG, encoder_training
 from entourage.encoders import SmallResNet
-from entourage.settings.intra_batch import IntraBatchSettings
-from entourage.systems.intra_batch import fit_intra_batch, train_intra_batch
+from entourage.systems.encoder_training import CHECKPOINT, LOG, encoder_training
 from entourage.systems.intra_batch.objective import ClassHead, IntraBatchObjective, LinearHead, class_loss
 from entourage.systems.intra_batch.saving import load_network
-
-from .test_baseline import IMAGES, SETTINGS, equal, interrupt_in, map_at_r, state
+from entourage.systems.intra_batch.settings import IntraBatchSettings
+from entourage.systems.intra_batch.training import fit_intra_batch, train_intra_batch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from tests.refiner.samples import clusters
 
 from entourage.errors import InputError
 from entourage.systems.intra_batch.clusters import CLUSTERINGS, cluster
@@ -16,8 +17,6 @@ from entourage.systems.intra_batch.contexts import (
     reciprocal_contexts,
 )
 from entourage.values import Embeddings
-
-from .samples import clusters
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -6,17 +6,16 @@ from dataclasses import replace
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.systems.test_baseline import IMAGES, SETTINGS, equal, interrupt_in, map_at_r, state, stripes
 
-from entourage.encoder_training import EncoderTraining
 from entourage.encoders import load_encoder, save_encoder
 from entourage.errors import FileError, InputError, ModelError
-from entourage.settings.intra_batch import DISTILLATIONS, IntraBatchSettings, StudentSettings
+from entourage.systems.encoder_training import EncoderTraining
 from entourage.systems.intra_batch import student as student_module
-from entourage.systems.intra_batch import train_intra_batch
 from entourage.systems.intra_batch.saving import load_network
+from entourage.systems.intra_batch.settings import DISTILLATIONS, IntraBatchSettings, StudentSettings
 from entourage.systems.intra_batch.student import train_student
-
-from .test_baseline import IMAGES, SETTINGS, equal, interrupt_in, map_at_r, state, stripes
+from entourage.systems.intra_batch.training import train_intra_batch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -3,7 +3,8 @@
 import torch
 from torch import nn
 
-from entourage.training import History, fit_model, seeded
+from entourage.training.history import History
+from entourage.training.loop import fit_model, seeded
 
 
 class Crash(Exception):

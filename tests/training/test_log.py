@@ -8,7 +8,9 @@ import torch
 from torch import nn
 
 from entourage.errors import FileError, MissingExtra
-from entourage.training import RunLog, fit_model, seeded, step_schedule
+from entourage.training.log import RunLog
+from entourage.training.loop import fit_model, seeded
+from entourage.training.schedule import step_schedule
 
 
 class Crash(Exception):

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from tests.training.regression import equal, fit, model_and_optimizer, weights, weights_after
 from torch import nn
 
 from entourage.errors import InputError
-from entourage.training import fit_model, seeded, step_schedule
-
-from .regression import equal, fit, model_and_optimizer, weights, weights_after
+from entourage.training.loop import fit_model, seeded
+from entourage.training.schedule import step_schedule
 
 # ---- the epoch kept ----------------------------------------------------------------------------------------------
 

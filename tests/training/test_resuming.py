@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from tests.training.regression import Crash, equal, fit, model_and_optimizer, weights, weights_after
 from torch import nn
 
 from entourage.errors import FileError
-from entourage.training import cosine_schedule, fit_model, seeded, step_schedule
-
-from .regression import Crash, equal, fit, model_and_optimizer, weights, weights_after
+from entourage.training.loop import fit_model, seeded
+from entourage.training.schedule import cosine_schedule, step_schedule
 
 SCORES = [0.1, 0.5, 0.2, 0.3, 0.6, 0.4, 0.5]
 

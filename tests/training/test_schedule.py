@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from entourage.errors import InputError
-from entourage.training import cosine_schedule, step_schedule
-from entourage.training.schedule import build_schedule
+from entourage.training.schedule import build_schedule, cosine_schedule, step_schedule
 
 
 def rates(scheduler_of, epochs: int) -> list[float]:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage.attention import CrossAttention
 from entourage.baselines.method import (
     LinearMap,
     Method,
@@ -20,10 +19,12 @@ from entourage.baselines.method import (
     with_vectors,
 )
 from entourage.evaluation import mean_average_precision_at_r
-from entourage.linear_maps import head_maps_by_epoch
-from entourage.losses import multi_similarity
-from entourage.sampling import class_balanced_batches, hold_out_classes
-from entourage.training import History, fit_model, seeded
+from entourage.refiner.paper.attention import CrossAttention
+from entourage.training.history import History
+from entourage.training.linear_maps import head_maps_by_epoch
+from entourage.training.loop import fit_model, seeded
+from entourage.training.losses import multi_similarity
+from entourage.training.sampling import class_balanced_batches, hold_out_classes
 from entourage.values import Embeddings
 
 __all__ = ["LinearHead", "SelfAttention", "fit_linear_head"]

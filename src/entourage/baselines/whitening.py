@@ -10,7 +10,7 @@ import numpy as np
 
 from entourage.baselines.method import LinearMap, check_share, check_whole, training_codes
 from entourage.errors import InputError
-from entourage.linear_maps import (
+from entourage.training.linear_maps import (
     class_means,
     eigen,
     inverse_roots,

@@ -31,10 +31,12 @@ def compare(
 
     They are scored on classes of VECTORS that none of them has seen.
     """
-    from entourage.compare import compare as bake_off
-    from entourage.compare import select, split_half, tables
-    from entourage.progress import terminal_progress
-    from entourage.store import read_vectors
+    from entourage.compare import tables
+    from entourage.compare.bakeoff import compare as bake_off
+    from entourage.compare.contenders import select
+    from entourage.compare.splits import split_half
+    from entourage.runtime.progress import terminal_progress
+    from entourage.stores import read_vectors
 
     chosen = select("all" if methods == "all" else [name.strip() for name in methods.split(",")])
     if against not in {contender.name for contender in chosen}:
@@ -55,8 +57,8 @@ def compare(
 
 
 def _split_by_file(items, vectors: Path, split: str):
-    from entourage.compare import split_as_told
-    from entourage.store.labels import read_labels
+    from entourage.compare.splits import split_as_told
+    from entourage.stores.labels import read_labels
 
     try:
         return split_as_told(items, read_labels(split, vectors, items))

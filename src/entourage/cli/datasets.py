@@ -8,8 +8,8 @@ import typer
 
 from entourage.cli.options import Json
 from entourage.cli.output import print_report, print_warnings
-from entourage.doubts import heard_warnings
 from entourage.errors import FileError, InputError
+from entourage.runtime.warnings import collected_warnings
 
 __all__ = ["datasets"]
 
@@ -24,7 +24,7 @@ def datasets(
 ) -> None:
     """List the datasets and what is there of them under --root, or fetch one."""
     from entourage import data
-    from entourage.progress import terminal_progress
+    from entourage.runtime.progress import terminal_progress
 
     root = root or (Path(os.environ["ENTOURAGE_DATA"]) if os.environ.get("ENTOURAGE_DATA") else None)
     if action is None:
@@ -37,7 +37,7 @@ def datasets(
         words = " ".join(word for word in (action, name) if word)
         raise InputError(f"the words after datasets are {words!r}; wanted `get` and a name, or nothing")
     try:
-        with heard_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
+        with collected_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
             row = data.get(name, root, progress=progress)
     except KeyboardInterrupt:
         typer.echo("stopped; the same command goes on from what has been fetched", err=True)

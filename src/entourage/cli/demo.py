@@ -23,7 +23,7 @@ def demo(
     Renders them, trains a small encoder and refines its embeddings of scripts it has not seen.
     """
     from entourage.demo import run_demo
-    from entourage.progress import terminal_progress
+    from entourage.runtime.progress import terminal_progress
 
     with terminal_progress(log=True) as progress:
         result = run_demo(out, quick=quick, seed=seed, overwrite=overwrite, progress=progress)

@@ -11,12 +11,12 @@ def doctor(vectors: Vectors, labels: Labels = None, as_json: Json = False) -> No
 
     Labels are optional.
     """
-    from entourage.progress import terminal_progress
-    from entourage.store import read_vectors
+    from entourage.runtime.progress import terminal_progress
+    from entourage.stores import read_vectors
 
     items = read_vectors(vectors, labels=labels)
 
-    from entourage.doctor import examine
+    from entourage.compare.doctor import examine
 
     with terminal_progress() as progress:
         diagnosis = examine(items, progress=progress)

@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import DataOptions, Images, Json, Overwrite, Root, Strict, Workers
+from entourage.cli.options import DataOptions, ImageSource, Json, Overwrite, Root, Strict, Workers
 from entourage.cli.output import facts, print_report, print_warnings
-from entourage.doubts import heard_warnings
 from entourage.errors import InputError
+from entourage.runtime.warnings import collected_warnings
 
 __all__ = ["embed"]
 
 
 def embed(
-    images: Images,
+    images: ImageSource,
     model: Annotated[
         list[str],
         typer.Option(help="A run of `entourage train`, or a Hugging Face vision model; several make an ensemble."),
@@ -38,17 +38,17 @@ def embed(
     They are written with ids and labels, for `fit`, `refine`, `evaluate` and `compare` to read.
     """
     from entourage import data
-    from entourage.progress import terminal_progress
-    from entourage.settings import from_pairs
-    from entourage.store import check_streamable
+    from entourage.runtime.config import from_pairs
+    from entourage.runtime.progress import terminal_progress
+    from entourage.stores import check_streamable
 
     check_streamable(out, overwrite=overwrite)
     _check_different(model)
-    with heard_warnings(lambda text: print_warnings([text])) as warnings:
+    with collected_warnings(lambda text: print_warnings([text])) as warnings:
         pictures = data.load(images, split, root, **from_pairs(data_options or []))
 
-        from entourage.runs import encoder_of, left_out
-        from entourage.shards import embed_to_file, parts_of
+        from entourage.encoders.shards import embed_to_file, parts_of
+        from entourage.runs.train import encoder_of, left_out
 
         encoders = [encoder_of(each) for each in model]
         options = {"shard_size": shard_size, "workers": workers, "device": device}

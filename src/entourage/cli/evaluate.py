@@ -34,8 +34,8 @@ def evaluate(
     left out, and the mAP of person re-identification is added.
     """
     from entourage.evaluation import evaluate_embeddings
-    from entourage.progress import terminal_progress
-    from entourage.store import read_vectors
+    from entourage.runtime.progress import terminal_progress
+    from entourage.stores import read_vectors
 
     if gallery is None and gallery_labels is not None:
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")

@@ -35,8 +35,8 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Learn from labels to refine VECTORS; write a model folder."""
-    from entourage.progress import terminal_progress
-    from entourage.store import check_free, read_vectors
+    from entourage.runtime.progress import terminal_progress
+    from entourage.stores import check_free, read_vectors
 
     if out.is_file() or not out.name:
         raise FileError(f"--out is {out}; wanted the name of a folder for the model: choose another --out")
@@ -47,7 +47,7 @@ def fit(
     items = read_vectors(vectors, labels=labels)
     check_labelled(items, vectors, "--labels")
 
-    from entourage.systems.context_refiner import ContextRefiner
+    from entourage.refiner.estimator import ContextRefiner
 
     asked = {"out_dim": out_dim, "epochs": epochs, "patience": patience, "learning_rate": learning_rate}
     given = {name: value for name, value in asked.items() if value is not None}

@@ -25,7 +25,7 @@ class KeptRun:
     def check(self, vectors: Path, context: Path | None, *, overwrite: bool) -> None:
         """Refuse options that would do nothing, and a folder that is in the way."""
         from entourage.cli.options import is_same
-        from entourage.store import check_free
+        from entourage.stores import check_free
 
         alone = {"--labels": self.labels, "--context-labels": self.context_labels, "--pictures": self.pictures}
         alone |= {"--texts": self.texts, "--context-texts": self.context_texts}
@@ -49,10 +49,9 @@ class KeptRun:
         """The items and the gallery with what is known of them, and how they look; None where nothing is kept."""
         if self.folder is None:
             return None
-        from entourage.refinements import Looks
-        from entourage.refinements.looks import check_pictures
-        from entourage.store import read_vectors
-        from entourage.store.texts import read_texts
+        from entourage.runs.media import Looks, check_pictures
+        from entourage.stores import read_vectors
+        from entourage.stores.texts import read_texts
 
         items = read_vectors(vectors, labels=self.labels, shots=True)
         gallery = None if context is None else read_vectors(context, labels=self.context_labels, shots=True)
@@ -67,14 +66,14 @@ class KeptRun:
 
     def keep(self, refiner, known: dict, steps: int | None, model: str, *, overwrite: bool, progress):
         """The Refinement, kept."""
-        from entourage.refinements import keep_refinement
+        from entourage.runs.refine import keep_refinement
 
         options = {"steps": steps, "protocol": {"refiner": model}, "overwrite": overwrite, "progress": progress}
         return keep_refinement(self.folder, refiner, **known, **options)
 
     def keep_groups(self, refined, known: dict, told: dict, groups: dict, **options):
         """The Refinement by the network of a run, kept; told: the protocol as it is printed."""
-        from entourage.refinements import keep_refined
+        from entourage.runs.refine import keep_refined
 
         passed = f"{told['steps']} message-passing step{'s' * (told['steps'] > 1)}"
         protocol = {"context": f"{told['context']}, labels unused", "refiner": f"network of {told['model']}, {passed}"}
@@ -86,8 +85,8 @@ class KeptRun:
 
     def _source(self):
         from entourage.data import DATASETS
-        from entourage.refinements.looks import PictureSource
-        from entourage.settings import from_pairs
+        from entourage.runs.media import PictureSource
+        from entourage.runtime.config import from_pairs
 
         if self.pictures is None:
             return None

@@ -9,7 +9,7 @@ from entourage.errors import InputError
 
 __all__ = [
     "DataOptions",
-    "Images",
+    "ImageSource",
     "Json",
     "Labels",
     "Overwrite",
@@ -27,7 +27,7 @@ Labels = Annotated[
     str | None,
     typer.Option(help="Labels: .npy, .csv or .txt, or the name of a column of VECTORS. Default: its own labels."),
 ]
-Images = Annotated[
+ImageSource = Annotated[
     str,
     typer.Argument(
         help="A dataset as `entourage datasets` lists them, a folder, a .csv, or a file of vectors.", metavar="IMAGES"

@@ -7,7 +7,7 @@ import typer
 
 from entourage.cli.options import Overwrite, Seed
 from entourage.cli.output import print_warnings
-from entourage.doubts import heard_warnings
+from entourage.runtime.warnings import collected_warnings
 
 __all__ = ["plot"]
 
@@ -29,10 +29,11 @@ def plot(
     overwrite: Overwrite = False,
 ) -> None:
     """Draw a picture of a run."""
-    from entourage.plots import PlotOptions, open_run, write_plot
-    from entourage.progress import terminal_progress
+    from entourage.runs.figures import FigureOptions, write_figure
+    from entourage.runs.open import open_run
+    from entourage.runtime.progress import terminal_progress
 
-    options = PlotOptions(query, points, seed, slices)
-    with heard_warnings(lambda text: print_warnings([text])), terminal_progress() as progress:
-        write_plot(kind, open_run(run), out, options, overwrite=overwrite, progress=progress)
+    options = FigureOptions(query, points, seed, slices)
+    with collected_warnings(lambda text: print_warnings([text])), terminal_progress() as progress:
+        write_figure(kind, open_run(run), out, options, overwrite=overwrite, progress=progress)
     typer.echo(f"Written to {out}")

@@ -8,8 +8,8 @@ import typer
 from entourage.cli.kept_run import KeptRun
 from entourage.cli.options import DataOptions, Json, Overwrite, Root, Vectors, is_same
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
-from entourage.doubts import heard_warnings
 from entourage.errors import FileError, InputError
+from entourage.runtime.warnings import collected_warnings
 
 __all__ = ["refine"]
 
@@ -80,7 +80,7 @@ def refine(
     They are written in the same format, ids and order kept.
     """
     from entourage.neighbors import check_same_encoder
-    from entourage.store import read_vectors
+    from entourage.stores import read_vectors
 
     kept = KeptRun(run, labels, context_labels, pictures, split, root, data_options, texts, context_texts)
     kept.check(vectors, context, overwrite=overwrite)
@@ -102,10 +102,10 @@ def refine(
         check_same_encoder(items, gallery)
     known = kept.read(vectors, context if gallery is not None else None)
 
-    from entourage.progress import terminal_progress
-    from entourage.refinements.movement import cosines
-    from entourage.store import write_like
-    from entourage.systems.context_refiner import ContextRefiner
+    from entourage.evaluation.movement import cosines
+    from entourage.refiner.estimator import ContextRefiner
+    from entourage.runtime.progress import terminal_progress
+    from entourage.stores import write_like
 
     with terminal_progress() as progress:
         if model is None:
@@ -158,7 +158,7 @@ def _print(document: dict, refinement, as_json: bool) -> None:
 
 def _check_outputs(vectors: Path, context: Path | None, out, context_out, run, overwrite: bool) -> None:
     """Refuse early what could not be written late."""
-    from entourage.store import check_writable_like
+    from entourage.stores import check_writable_like
 
     if out is None and run is None:
         raise InputError("there is nothing to write to; wanted --out for the refined vectors, or --run to keep it all")
@@ -193,17 +193,17 @@ def _refine_by_run(
     for option, value in refused.items():
         if value is not None:
             raise InputError(f"{option} is {value} with the run '{run}', {_REFUSED_BY_RUNS[option]}")
-    from entourage.progress import terminal_progress
-    from entourage.refinements.movement import cosines
-    from entourage.runs import check_own_vectors
-    from entourage.store import write_like
+    from entourage.evaluation.movement import cosines
+    from entourage.runs.train import check_own_vectors
+    from entourage.runtime.progress import terminal_progress
+    from entourage.stores import write_like
     from entourage.systems.intra_batch.contexts import K1
+    from entourage.systems.intra_batch.inference import contexts_for, refine_in_contexts
     from entourage.systems.intra_batch.saving import load_network
-    from entourage.systems.intra_batch.test_time import contexts_for, refine_in_contexts
 
     known = kept.read(vectors, None)
     trained = load_network(run)
-    with heard_warnings(lambda text: print_warnings([text])) as warnings:
+    with collected_warnings(lambda text: print_warnings([text])) as warnings:
         check_own_vectors(vectors, run)
     contexts = contexts_for(trained, items, **groups)
     protocol = {

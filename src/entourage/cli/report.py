@@ -7,7 +7,7 @@ import typer
 
 from entourage.cli.options import Overwrite, Seed
 from entourage.cli.output import print_warnings
-from entourage.doubts import heard_warnings
+from entourage.runtime.warnings import collected_warnings
 
 __all__ = ["report"]
 
@@ -23,9 +23,9 @@ def report(
     It holds protocol, scores with intervals, figures, wins and losses, settings and versions; it opens from disk and
     needs no network.
     """
-    from entourage.progress import terminal_progress
     from entourage.report import write_report
+    from entourage.runtime.progress import terminal_progress
 
-    with heard_warnings(lambda text: print_warnings([text])), terminal_progress(log=True) as progress:
+    with collected_warnings(lambda text: print_warnings([text])), terminal_progress(log=True) as progress:
         written = write_report(run, out, seed=seed, overwrite=overwrite, progress=progress)
     typer.echo(f"Written to {written}")

@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import DataOptions, Images, Json, Overwrite, Root, Strict, Workers
+from entourage.cli.options import DataOptions, ImageSource, Json, Overwrite, Root, Strict, Workers
 from entourage.cli.output import facts, print_report, print_warnings
-from entourage.doubts import heard_warnings
 from entourage.errors import InputError
+from entourage.runtime.warnings import collected_warnings
 
 __all__ = ["train"]
 
 
 def train(
-    images: Images,
+    images: ImageSource,
     out: Annotated[Path, typer.Option(help="Folder for the run.")],
     system: Annotated[
         str, typer.Option(help="How the encoder is trained: baseline, ...; an unknown one lists them.")
@@ -53,7 +53,7 @@ def train(
 
     The run folder holds the encoder, the settings, the log, and its scores on the test classes.
     """
-    from entourage.settings import from_pairs, from_toml
+    from entourage.runtime.config import from_pairs, from_toml
 
     flags = {"encoder": encoder, "loss": loss, "epochs": epochs, "learning_rate": learning_rate, "dim": dim}
     flags |= {"image_size": image_size, "device": device, "workers": workers, "seed": seed}
@@ -63,8 +63,9 @@ def train(
         raise InputError(f"{name} is given as {flags[name]} and, by --set, as {given[name]}; wanted one: leave one out")
     given |= flags
 
-    from entourage.progress import terminal_progress
-    from entourage.runs import partial_of, system_named, train_run
+    from entourage.runs.train import partial_of, train_run
+    from entourage.runtime.progress import terminal_progress
+    from entourage.systems import system_named
 
     trained_by = system_named(system)
     if "loss" in given and not hasattr(trained_by.settings, "loss"):
@@ -72,7 +73,7 @@ def train(
     chosen = from_toml(trained_by.settings, config, given, preset=trained_by.preset(preset))
     options = {"system": system, "root": root, "data_options": from_pairs(data_options or []), "nmi": nmi}
     try:
-        with heard_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
+        with collected_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
             run = train_run(
                 images,
                 out,

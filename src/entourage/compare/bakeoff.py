@@ -8,14 +8,14 @@ from time import perf_counter
 import numpy as np
 
 from entourage.compare.contenders import BUDGET, Contender, chosen_in_fit, select
-from entourage.compare.differences import RESAMPLES, harm, paired_bootstraps
 from entourage.compare.memory import peak_memory
 from entourage.compare.tuning import CLASSES_TO_REHEARSE, choose_settings
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
-from entourage.progress import Progress
-from entourage.sampling import usable_classes
-from entourage.systems.context_refiner.rehearsal import FOLDS
+from entourage.evaluation.bootstrap import RESAMPLES, harm, paired_bootstraps
+from entourage.refiner.rehearsal import FOLDS
+from entourage.runtime.progress import Progress
+from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, label_codes, shared_codes
 
 __all__ = ["Comparison", "Row", "Run", "compare"]

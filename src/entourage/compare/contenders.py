@@ -65,7 +65,7 @@ class Refined(Method):
         return int(self.refiner_.n_parameters_)
 
     def fit(self, training: Embeddings, *, seed: int = 0) -> "Refined":
-        from entourage.systems.context_refiner import ContextRefiner  # the other methods do without it
+        from entourage.refiner.estimator import ContextRefiner  # the other methods do without it
 
         self.refiner_ = ContextRefiner(recipe=self.recipe, seed=seed)
         self.refiner_.fit(_without_labels(training) if self.universal else training)

@@ -12,9 +12,9 @@ import numpy as np
 
 from entourage.baselines import Chain, LinearHead, Method, Raw
 from entourage.evaluation import evaluate_ranking
-from entourage.linear_maps import head_maps_by_epoch
-from entourage.sampling import usable_classes
-from entourage.systems.context_refiner.rehearsal import FOLDS, Rehearsal, make_rehearsals
+from entourage.refiner.rehearsal import FOLDS, Rehearsal, make_rehearsals
+from entourage.training.linear_maps import head_maps_by_epoch
+from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, label_codes
 
 __all__ = ["CLASSES_TO_REHEARSE", "Choice", "Judge", "Trial", "best_trial", "choose_settings"]

@@ -4,8 +4,8 @@ A module offers load(split, root=None, **options) -> an image set, TITLE, EXPECT
 HOME and PUT (where to get it and where to put it) and ARCHIVES (what can be fetched).
 
 An image set has len(), labels (N,), ids (N,) of text, picture(row) -> a PIL image, take(rows) -> an image set.
-Two kinds: values.Images in memory, files.ImageFiles on disk. A file of vectors is loaded as values.Embeddings, which
-have vectors instead of pictures.
+Two kinds: arrays.ImageArray in memory, files.ImageFiles on disk. A file of vectors is loaded as values.Embeddings,
+which have vectors instead of pictures.
 """
 
 import os
@@ -15,23 +15,24 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 
+from entourage.data.arrays import ImageArray
 from entourage.data.files import ImageFiles
 from entourage.errors import EntourageError, EntourageWarning, FileError, InputError
-from entourage.settings.reading import check_options
-from entourage.values import Embeddings, Images
+from entourage.runtime.config import check_options
+from entourage.values import Embeddings
 
 __all__ = ["DATASETS", "describe", "get", "load", "splits"]
 
 DATASETS = {
-    "cars": "entourage.data.cars",
+    "cars": "entourage.data.sets.cars",
     "csv": "entourage.data.csv_table",
-    "cub": "entourage.data.cub",
+    "cub": "entourage.data.sets.cub",
     "folder": "entourage.data.folder",
-    "glyphs": "entourage.data.glyphs",
-    "in_shop": "entourage.data.in_shop",
-    "market1501": "entourage.data.market1501",
-    "omniglot": "entourage.data.omniglot",
-    "sop": "entourage.data.sop",
+    "glyphs": "entourage.data.sets.glyphs",
+    "in_shop": "entourage.data.sets.in_shop",
+    "market1501": "entourage.data.sets.market1501",
+    "omniglot": "entourage.data.sets.omniglot",
+    "sop": "entourage.data.sets.sop",
     "vectors": "entourage.data.vectors",
 }
 _BUILT_IN = "glyphs"
@@ -40,7 +41,7 @@ _NAMED = [name for name in DATASETS if name not in _BY_PATH]
 _OF_VECTORS = (".npy", ".npz", ".parquet")
 
 
-def load(name_or_path, split: str, root=None, **options) -> Images | ImageFiles | Embeddings:
+def load(name_or_path, split: str, root=None, **options) -> ImageArray | ImageFiles | Embeddings:
     """A split of a dataset, a folder, a .csv or a file of vectors; the options are those of its module.
 
     A dataset is looked for under `root`, by default the folder ENTOURAGE_DATA names. The paths in a .csv start from
@@ -77,7 +78,7 @@ def get(name: str, root=None, progress=None) -> dict:
 
     A root that does not exist is made, with a warning; not the folders above it, where a mistyped path would lead.
     """
-    from entourage.data.downloading import fetch
+    from entourage.data.download import fetch
     from entourage.data.layout import data_root, root_of
 
     module = _named(name)

@@ -11,7 +11,7 @@ import numpy as np
 from entourage.data.folder import divided_classes
 from entourage.data.layout import check_split
 from entourage.errors import InputError
-from entourage.store import read_vectors
+from entourage.stores import read_vectors
 from entourage.values import Embeddings
 
 __all__ = ["load", "splits"]

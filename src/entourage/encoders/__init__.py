@@ -3,8 +3,8 @@
 An encoder is a torch module with `forward(pictures (b, C, H, W)) -> (b, d) unit vectors`,
 `feature_map(pictures) -> (b, c, h, w)`, `with_map(pictures)` for both in one pass, `with_source(pictures)` for both and
 the tensor they are made of, `projected(pictures) -> (b, d)` before they are scaled to length 1, `dim`, and the
-`preprocessing` its pictures want. `entourage.embedding.embed` takes it from there. VectorEncoder takes vectors instead
-of pictures and has no map.
+`preprocessing` its pictures want. `embedding.embed` takes it from there. VectorEncoder takes vectors instead of
+pictures and has no map.
 """
 
 from entourage.encoders.adapter import CallableEncoder

@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from entourage.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from entourage.errors import FileError, MissingExtra, ModelError
-from entourage.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
 __all__ = ["MASK", "POOLER", "backbone_from_config", "load_backbone", "read_preprocessing"]
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from entourage.data.preprocessing import Preprocessing
 from entourage.encoders.hub import MASK, POOLER, backbone_from_config, load_backbone
 from entourage.encoders.pooling import pooling_layer
 from entourage.errors import InputError
-from entourage.preprocessing import Preprocessing
 
 __all__ = ["HuggingFaceEncoder"]
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
+from entourage.data.preprocessing import Preprocessing
 from entourage.encoders.huggingface import HuggingFaceEncoder
 from entourage.encoders.sliced import SlicedEncoder
 from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
 from entourage.errors import CorruptImage, FileError, InputError
-from entourage.preprocessing import Preprocessing
-from entourage.settings.reading import check_options
-from entourage.store import add_weights, read_model, usable_model, write_model
+from entourage.runtime.config import check_options
+from entourage.stores import add_weights, read_model, usable_model, write_model
 
 __all__ = [
     "build_encoder",

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from entourage.data.preprocessing import Preprocessing
 from entourage.encoders.pooling import pooling_layer
 from entourage.errors import InputError
-from entourage.preprocessing import Preprocessing
 
 __all__ = ["SmallResNet"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from matplotlib import rc_context
 
 from entourage.errors import InputError
-from entourage.store import whole_file
+from entourage.stores import whole_file
 
-__all__ = ["ENDINGS", "save"]
+__all__ = ["ENDINGS", "save", "write_svg"]
 
 ENDINGS = (".png", ".pdf", ".svg")
 
@@ -23,3 +23,12 @@ def save(figure, path) -> None:
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with whole_file(path) as temporary, rc_context({"svg.hashsalt": "entourage"}):
         figure.savefig(temporary, dpi=150, format=kind, metadata=undated)
+
+
+def write_svg(figure, file) -> None:
+    """Write a figure as SVG to an open file, for a page: without dates, the same figure gives the same bytes.
+
+    Letters are written as shapes, because the fonts of a reader have other widths.
+    """
+    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "entourage"}):
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})

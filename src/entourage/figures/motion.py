@@ -12,7 +12,7 @@ from entourage.figures.appearance import Appearance
 from entourage.figures.cells import write
 from entourage.figures.drift import DriftPicture
 from entourage.figures.style import SUBSCRIPTS
-from entourage.store import whole_file
+from entourage.stores import whole_file
 
 __all__ = ["ENDINGS", "check_motion", "drift_frames", "write_motion"]
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 
 from entourage.neighbors.kernels import Candidates, rounding_margin
-from entourage.threads import blocks, in_threads, one_thread_each
+from entourage.runtime.threads import blocks, in_threads, one_thread_each
 
 __all__ = ["best_among_each_other", "best_of_gallery"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from entourage.threads import blocks
+from entourage.runtime.threads import blocks
 
 __all__ = ["groups_of_equal_vectors", "top_k"]
 
@@ -57,7 +57,7 @@ def _nearest(queries, items, hidden, places, k, progress) -> Iterator[tuple[slic
     """
     import torch
 
-    from entourage.devices import device_named
+    from entourage.runtime.devices import device_named
 
     n, device = len(queries), device_named("auto")
     if device.type != "cpu":

@@ -9,10 +9,9 @@ Fast products round a similarity differently from one place of a tile to the nex
 rounding of each other are compared once more, in double precision, and the order does not depend on tiles.
 """
 
-import numba
 import numpy as np
 
-from entourage.compiling import compiled
+from entourage.runtime.jit import compiled, inlined
 
 __all__ = ["BELOW_ANY", "Candidates", "compile_ahead", "precise_product", "room", "rounding_margin"]
 
@@ -106,7 +105,7 @@ def compile_ahead() -> None:
             call()
 
 
-@numba.njit
+@inlined
 def _key(similarity, item):
     bits = np.int64(np.float32(similarity + np.float32(0)).view(np.int32))  # -0.0 + 0.0 is 0.0, as the two tie
     if bits < 0:
@@ -114,7 +113,7 @@ def _key(similarity, item):
     return (~bits << 32) | item
 
 
-@numba.njit
+@inlined
 def _similarity(key):
     bits = ~(key >> 32)
     if bits < 0:
@@ -122,7 +121,7 @@ def _similarity(key):
     return np.int32(bits).view(np.float32)
 
 
-@numba.njit
+@inlined
 def _select(keys, k):
     """Reorder keys (n,) so that the k smallest come first, the largest of them at k - 1."""
     low, high = 0, len(keys) - 1
@@ -147,7 +146,7 @@ def _select(keys, k):
             return
 
 
-@numba.njit
+@inlined
 def _pick_best(keys, k, margin):
     """Of full keys (C,) move the k best to the front and, after them, those within the margin of the k-th.
 
@@ -168,7 +167,7 @@ def _pick_best(keys, k, margin):
     return kept, bar
 
 
-@numba.njit
+@inlined
 def _offer(similarity, item, row, k, margin, keys, counts, bars):
     """Place an item that has passed the bar among the row's candidates; return the bar."""
     keys[row, counts[row]] = _key(similarity, item)
@@ -221,7 +220,7 @@ def _meet_each_other(tile, first_row, first_item, hidden, k, margin, keys, count
                         below[j] = _offer(line[j], row, first_item + j, k, margin, keys, counts, bars)
 
 
-@numba.njit
+@inlined
 def _any_above(line, bar):
     found = False
     for j in range(len(line)):
@@ -229,7 +228,7 @@ def _any_above(line, bar):
     return found
 
 
-@numba.njit
+@inlined
 def _any_above_either(line, bar, bars):
     found = False
     for j in range(len(line)):
@@ -255,7 +254,7 @@ def _compare_again(keys, counts, k, margin, vectors, items):
             start = stop
 
 
-@numba.njit(fastmath={"reassoc", "contract"})
+@inlined(fastmath={"reassoc", "contract"})
 def precise_product(a, b):
     """The similarity of two vectors (d,), summed in double precision."""
     total = 0.0

@@ -15,12 +15,12 @@ import numba
 import numpy as np
 import torch
 
-from entourage.compiling import compiled
-from entourage.devices import device_named
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.neighbors.exact import groups_of_equal_vectors
 from entourage.neighbors.kernels import precise_product, rounding_margin
-from entourage.threads import blocks, in_threads, share_out
+from entourage.runtime.devices import device_named
+from entourage.runtime.jit import compiled
+from entourage.runtime.threads import blocks, in_threads, share_out
 from entourage.values import Embeddings
 
 __all__ = ["match_ranks"]

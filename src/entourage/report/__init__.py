@@ -10,9 +10,9 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from entourage.doubts import heard_warnings
 from entourage.errors import EntourageWarning, InputError
-from entourage.store import check_free, whole_file
+from entourage.runtime.warnings import collected_warnings
+from entourage.stores import check_free, whole_file
 
 __all__ = ["write_report"]
 
@@ -25,16 +25,16 @@ def write_report(run, out=None, *, seed: int = 0, overwrite: bool = False, progr
     A run is a kept refinement or one of `entourage train`; seed decides which items are drawn. What cannot be shown
     as it should, such as pictures that are gone, is an EntourageWarning, which the page says too.
     """
-    from entourage.plots import open_run
     from entourage.report.drawing import draw_all
     from entourage.report.page import Section
+    from entourage.runs.open import open_run
 
     opened = open_run(run)
     out = Path(run) / REPORT if out is None else Path(out)
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"the report is to be written to {out}; wanted a name that ends in .html")
     check_free(out, overwrite=overwrite)
-    with heard_warnings() as doubts:
+    with collected_warnings() as doubts:
         page = _page_of(opened, draw_all(opened, seed, progress), progress)
     if doubts:
         from entourage.report.blocks import Doubts
@@ -48,10 +48,10 @@ def write_report(run, out=None, *, seed: int = 0, overwrite: bool = False, progr
 
 
 def _page_of(run, figures: list, progress):
-    from entourage.refinements import Refinement
     from entourage.report.refinement import refinement_page
     from entourage.report.training import training_page
+    from entourage.runs.refinement_run import RefinementRun
 
-    if isinstance(run, Refinement):
+    if isinstance(run, RefinementRun):
         return refinement_page(run, figures)
     return training_page(run, figures, progress)

@@ -1,10 +1,10 @@
 """Which figures of a run a report shows, and how each is to be read."""
 
 from entourage.errors import EntourageError
-from entourage.plots import PLOTS, PlotOptions, applicable
-from entourage.plots.options import DRIFTING
 from entourage.report.blocks import Heading, Paragraph
 from entourage.report.pictures import Picture
+from entourage.runs.figures import FIGURES, FigureOptions, applicable
+from entourage.runs.figures.options import DRIFTING
 
 __all__ = ["draw_all"]
 
@@ -36,17 +36,17 @@ def draw_all(run, seed: int = 0, progress=None) -> list:
     blocks, known = [], applicable(run)
     for kind in SHOWN:
         if kind in known:
-            blocks += [Heading(_capital(PLOTS[kind].says)), _drawn(kind, run, seed, progress)]
+            blocks += [Heading(_capital(FIGURES[kind].says)), _drawn(kind, run, seed, progress)]
     return blocks
 
 
 def _drawn(kind: str, run, seed: int, progress):
-    options = PlotOptions(seed=seed, points=DRIFTING if kind == "drift" else None)
+    options = FigureOptions(seed=seed, points=DRIFTING if kind == "drift" else None)
     try:
-        figure = PLOTS[kind].draw(run, options, progress)
+        figure = FIGURES[kind].draw(run, options, progress)
     except (EntourageError, OSError) as error:  # such as pictures that are gone
         return Paragraph(f"Not drawn: {error}.")
-    return Picture.of(figure, _capital(PLOTS[kind].says), _READING[kind], narrow=kind in _NARROW)
+    return Picture.of(figure, _capital(FIGURES[kind].says), _READING[kind], narrow=kind in _NARROW)
 
 
 def _capital(text: str) -> str:

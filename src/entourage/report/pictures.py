@@ -73,12 +73,10 @@ def data_uri(content: bytes, kind: str) -> str:
 
 
 def _svg(figure) -> bytes:
-    import matplotlib
+    from entourage.figures import write_svg  # here: matplotlib takes its time
 
     buffer = io.BytesIO()
-    # Letters as shapes: the reader's fonts have other widths. A fixed salt: the same figure gives the same bytes.
-    with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "entourage"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    write_svg(figure, buffer)
     return re.sub(rb"^.*?(?=<svg)", b"", buffer.getvalue(), flags=re.DOTALL)  # a doctype would name a remote file
 
 

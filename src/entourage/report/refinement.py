@@ -3,12 +3,12 @@
 import numpy as np
 
 from entourage.figures.retrieval import choose_queries
-from entourage.plots.of_refinements import changed_queries, rankings
 from entourage.report.blocks import Beside, Doubts, Facts, Heading, Paragraph, Table, flattened
 from entourage.report.classes import means_by_class
 from entourage.report.page import Page, Section
 from entourage.report.rankings import SHOWN, Ranking, Tally, cells_of
 from entourage.report.scores import ScoreTable, changes_in_words, metric_title
+from entourage.runs.figures.refinement import changed_queries, rankings
 
 __all__ = ["refinement_page"]
 
@@ -20,7 +20,7 @@ _SAID = ("recall@1", "map@r")  # in the headline
 
 
 def refinement_page(run, figures) -> Page:
-    """run: refinements.Refinement. figures: blocks with its pictures."""
+    """run: a RefinementRun. figures: blocks with its pictures."""
     return Page(
         title=f"{run.folder.absolute().name} · refinement",
         headline=_headline(run),

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from entourage.compare.differences import paired_bootstraps
 from entourage.errors import EntourageError
-from entourage.plots.of_trainings import source_of, spread_queries
+from entourage.evaluation.bootstrap import paired_bootstraps
 from entourage.report.blocks import Beside, Doubts, Facts, Heading, Paragraph, Table, flattened
 from entourage.report.classes import means_by_class
 from entourage.report.page import Page, Section
 from entourage.report.rankings import Ranking, Tally, cells_of
 from entourage.report.scores import ScoreTable
+from entourage.runs.figures.training import source_of, spread_queries
 
 __all__ = ["training_page"]
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from entourage.errors import FileError
-from entourage.store import whole_file
+from entourage.stores import whole_file
 from entourage.training.history import History
 
 __all__ = ["copied", "load_checkpoint", "save_checkpoint"]

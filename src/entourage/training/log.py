@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from entourage.errors import FileError, MissingExtra
-from entourage.store import whole_file
-from entourage.store.logs import read_log
+from entourage.stores import whole_file
+from entourage.stores.logs import read_log
 
 __all__ = ["RunLog"]
 

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from entourage import distributed
 from entourage.errors import InputError
+from entourage.runtime import distributed
 from entourage.training.checkpoint import copied, load_checkpoint, save_checkpoint
 from entourage.training.history import History
 from entourage.training.log import RunLog

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from entourage.progress import Progress
+from entourage.runtime.progress import Progress
 
 __all__ = ["Pace"]
 

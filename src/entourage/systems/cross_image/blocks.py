@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from entourage.attention import CrossAttention, glorot_linear
 from entourage.errors import InputError
-from entourage.store import read_model, usable_model, write_model
+from entourage.refiner.paper.attention import CrossAttention, glorot_linear
+from entourage.stores import read_model, usable_model, write_model
 
 __all__ = ["CrossImageBlocks", "load_blocks", "save_blocks"]
 

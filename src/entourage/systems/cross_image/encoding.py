@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from entourage.data.batches import PictureBatches
 from entourage.errors import InputError
-from entourage.picture_batches import PictureBatches
 from entourage.systems.cross_image.blocks import CrossImageBlocks
 from entourage.values import Embeddings
 

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from entourage import distributed
 from entourage.errors import InputError
-from entourage.store import whole_file
-from entourage.store.logs import read_log
+from entourage.runtime import distributed
+from entourage.stores import whole_file
+from entourage.stores.logs import read_log
 
 __all__ = ["EDGES", "GRADIENTS", "GradientProbe", "median_magnitude", "read_gradients"]
 

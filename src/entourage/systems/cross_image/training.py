@@ -13,16 +13,17 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from entourage import distributed
-from entourage.encoder_training import EncoderTraining, encoder_training
+from entourage.data.batches import PictureBatch, PictureBatches
 from entourage.errors import EntourageWarning, InputError
-from entourage.losses import build_loss
-from entourage.picture_batches import PictureBatch, PictureBatches
-from entourage.settings import CrossImageSettings
+from entourage.runtime import distributed
 from entourage.systems.cross_image.blocks import CrossImageBlocks, save_blocks
 from entourage.systems.cross_image.encoding import check_has_map
 from entourage.systems.cross_image.probe import GRADIENTS, GradientProbe
-from entourage.training import History, seeded
+from entourage.systems.cross_image.settings import CrossImageSettings
+from entourage.systems.encoder_training import EncoderTraining, encoder_training
+from entourage.training.history import History
+from entourage.training.loop import seeded
+from entourage.training.losses import build_loss
 
 __all__ = ["KEPT", "hardest_pairs", "train_cross_image"]
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from entourage.clustering import few_clusters
 from entourage.encoders.sliced import unit_slices
+from entourage.evaluation.clustering import few_clusters
 from entourage.systems.divide_and_conquer.assignment import as_learners
 
 __all__ = ["Learners"]

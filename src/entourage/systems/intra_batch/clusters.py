@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from entourage.clustering import kmeans
+from entourage.evaluation.clustering import kmeans
 
 __all__ = ["CLUSTERINGS", "cluster"]
 

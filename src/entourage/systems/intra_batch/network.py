@@ -8,8 +8,8 @@ many groups are (n, s, d).
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage.attention import glorot_linear
 from entourage.errors import InputError
+from entourage.refiner.paper.attention import glorot_linear
 
 __all__ = ["MessagePassing", "Messages", "Step"]
 

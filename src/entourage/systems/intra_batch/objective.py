@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage.settings.intra_batch import IntraBatchSettings
 from entourage.systems.intra_batch.network import MessagePassing
+from entourage.systems.intra_batch.settings import IntraBatchSettings
 
 __all__ = ["ClassHead", "IntraBatchObjective", "LinearHead", "class_loss"]
 

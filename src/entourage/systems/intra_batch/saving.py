@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from entourage.errors import ModelError
-from entourage.store import read_model, usable_model, write_model
+from entourage.stores import read_model, usable_model, write_model
 from entourage.systems.intra_batch.network import MessagePassing
 from entourage.systems.intra_batch.objective import ClassHead
 

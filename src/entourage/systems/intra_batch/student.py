@@ -11,15 +11,16 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from entourage.encoder_training import EncoderTraining, encoder_training
+from entourage.data.batches import PictureBatch
 from entourage.encoders import load_encoder
 from entourage.errors import InputError
-from entourage.picture_batches import PictureBatch
-from entourage.settings.intra_batch import StudentSettings
+from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.systems.intra_batch.distillation import class_probability_loss, feature_loss, relation_loss
 from entourage.systems.intra_batch.objective import ClassHead
 from entourage.systems.intra_batch.saving import TrainedNetwork, load_network
-from entourage.training import History, seeded
+from entourage.systems.intra_batch.settings import StudentSettings
+from entourage.training.history import History
+from entourage.training.loop import seeded
 
 __all__ = ["train_student"]
 

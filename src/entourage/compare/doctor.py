@@ -1,0 +1,319 @@
+"""Before any training: whether refinement will help these vectors, and why.
+
+Everything comes from one neighbourhood graph among distinct items, the one that refinement itself looks at, and with
+labels from one ranking more. docs/doctor.md gives the rules of the verdict and where they come from.
+
+N items, G distinct ones, k neighbours, C classes. Memory is O(N k).
+"""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from entourage.evaluation import evaluate_ranking
+from entourage.evaluation.movement import mean_cosine
+from entourage.neighbors import search_blocks
+from entourage.refiner.network import Graph, build_graph
+from entourage.refiner.universal import LEAST_ITEMS, Forecast, universal_network
+from entourage.values import Embeddings, label_codes
+
+__all__ = ["Diagnosis", "Finding", "examine", "judge"]
+
+PURITY_OF = 8
+HUBNESS_AT = 10
+LEAST_K, MOST_K = 4, 24
+LEAST_POSSIBLE = 0.3
+# The rules of the verdict; docs/doctor.md has the measurements behind them.
+PURE = 0.95
+LITTLE_ROOM = 0.03
+LEAST_ABOVE_CHANCE, CLEARLY_ABOVE_CHANCE = 0.15, 0.4
+FEW_DIMENSIONS = 24
+CLASSES_TO_LEARN_FROM = 6
+# From where on a note points it out.
+_HUBS = 2.0
+_NARROW = 0.5
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing seen: a number, or a list of examples, and what it means."""
+
+    name: str
+    value: float | int | list | None
+    """None where there is nothing to measure."""
+    note: str = ""
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "not measured"
+        if isinstance(self.value, list):
+            return str(len(self.value))
+        return f"{self.value:.3f}" if isinstance(self.value, float) else f"{self.value:,}"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was seen, under which protocol, and the verdict in one line."""
+
+    protocol: dict
+    findings: tuple[Finding, ...]
+    verdict: str
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The findings that are numbers."""
+        return {found.name: found.value for found in self.findings if isinstance(found.value, int | float)}
+
+    def document(self) -> dict:
+        """What `--json` prints."""
+        findings = [asdict(found) for found in self.findings]
+        return {"protocol": self.protocol, "metrics": self.metrics, "findings": findings, "verdict": self.verdict}
+
+    def table(self) -> str:
+        """A line per finding."""
+        names = [found.name.replace("_", " ") for found in self.findings]
+        width, digits = max(map(len, names)), max(len(str(found)) for found in self.findings)
+        lines = zip(names, self.findings, strict=True)
+        return "\n".join(f"{name:{width}}  {found!s:>{digits}}  {found.note}".rstrip() for name, found in lines)
+
+
+def examine(items: Embeddings, *, progress=None) -> Diagnosis:
+    """Whether refinement will help these items, and why; with their labels, if they have some, or without.
+
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.repeat(np.arange(20), 10)
+    >>> vectors = rng.normal(size=(20, 32))[labels] + rng.normal(size=(200, 32))
+    >>> examine(Embeddings.from_vectors(vectors)).verdict.partition(":")[0]
+    'refinement should help'
+    """
+    network = universal_network()
+    graph = build_graph(items, int(network.n_neighbors), progress)
+    chances = network.scorer.probabilities(graph.relations) if graph.found.k else None
+    findings = [*_copies(items, graph), *_belief(graph, chances), *_hubness(graph), _cone(items)]
+    if items.labels is not None:
+        k = next(found.value for found in findings if found.name == "suggested_k")
+        findings += [*_purity(graph), *_scores(items, progress), *_class_sizes(items, k)]
+        findings += [*_copies_across_labels(items, graph.stands_for), _confusable_classes(graph)]
+    values = {found.name: found.value for found in findings}
+    return Diagnosis(_protocol(items, graph), tuple(findings), judge(values, items.dim))
+
+
+def _protocol(items: Embeddings, graph: Graph) -> dict:
+    return {
+        "items": len(items),
+        "dimensions": items.dim,
+        "classes": None if items.labels is None else len(np.unique(items.labels)),
+        "neighbors": "exact, cosine, ties by id, copies counted once",
+        "purity_of": min(PURITY_OF, graph.found.k),
+        "hubness_at": min(HUBNESS_AT, graph.found.k),
+        "copies_from_similarity": graph.copies_from,
+    }
+
+
+# ---- the verdict ---------------------------------------------------------------------------------------------------
+
+
+def judge(values: dict, dimensions: int) -> str:
+    """The verdict from the findings, name -> value: whether refinement helps, the main reason and what to do next."""
+    if values["distinct_items"] < LEAST_ITEMS:
+        return _line("will not help", _doubt(values), "collect more items")
+    return _judge_by_labels(values) if "map@r" in values else _judge_by_looks(values, dimensions)
+
+
+def _judge_by_looks(values: dict, dimensions: int) -> str:
+    purity, doubt = values["estimated_purity"], _doubt(values)
+    belong = f"about {100 * purity:.0f} % of the nearest neighbours seem to belong together"
+    if doubt:
+        return _line("will not help", doubt, "give labels, if there are any, to see whether learning from them could")
+    if purity >= PURE:
+        return _line("will do little", f"neighbours are already pure, {belong}", "use the vectors as they are")
+    if dimensions < FEW_DIMENSIONS:
+        reason = f"{belong}, but in {dimensions} dimensions even random vectors may look so"
+        return _line("may help", reason, "give labels to be certain")
+    return _line("should help", belong, "entourage refine, or entourage fit if there are labels")
+
+
+def _judge_by_labels(values: dict) -> str:
+    if not values["possible_purity"]:
+        return _line("will not help", "no class has two distinct items", "collect more per class")
+    if values["chance_purity"] == 1:
+        return _line("cannot be judged", "all items are of one class", "give labels that differ, or none")
+    doubt, learnable = _doubt(values), values["usable_classes"] >= CLASSES_TO_LEARN_FROM
+    missing = values["possible_map@r"] - values["map@r"]
+    if missing < LITTLE_ROOM:
+        reason = f"neighbours are already pure, MAP@R is {100 * missing:.1f} points below the best possible"
+        return _line("will do little", reason, "use the vectors as they are")
+    if values["above_chance"] < LEAST_ABOVE_CHANCE:
+        reason = "the nearest neighbours are hardly more often of an item's class than any others"
+        return _line("will not help", reason, "check the labels, or try another encoder")
+    if doubt and not learnable:
+        return _line("will not help", doubt, f"collect {CLASSES_TO_LEARN_FROM} classes or more to learn from")
+    share = f"{100 * (1 - values['room']):.0f} % of the nearest neighbours that could be of an item's class are"
+    compare = "entourage compare, which fits half of the classes and tries the others"
+    if doubt:
+        return _line("may help", f"{share}, but only labels can teach which", compare)
+    if values["possible_purity"] < LEAST_POSSIBLE:
+        return _line("may help", f"{share}, but there are few of them", f"collect more per class, or {compare}")
+    if values["above_chance"] < CLEARLY_ABOVE_CHANCE:
+        return _line("may help", f"only {share}", compare)
+    return _line("should help", share, "entourage fit" if learnable else "entourage refine, as there are few classes")
+
+
+def _doubt(values: dict) -> str | None:
+    return Forecast(values["estimated_purity"] or 0.0, values["distinct_items"]).doubt
+
+
+def _line(outcome: str, reason: str, advice: str) -> str:
+    return f"refinement {outcome}: {reason}. Next: {advice}."
+
+
+# ---- without labels ------------------------------------------------------------------------------------------------
+
+
+def _copies(items: Embeddings, graph: Graph) -> list[Finding]:
+    near = np.bincount(graph.stands_for)[graph.stands_for] > 1  # (N,)
+    whole_rows = items.vectors[near].view(f"V{4 * items.dim}").ravel()
+    sizes = np.unique(whole_rows, return_counts=True)[1]
+    advice = "; remove them, as a search returns them side by side" if near.any() else ""
+    return [
+        Finding("distinct_items", len(graph.items), "copies counted once"),
+        Finding("exact_copies", int(sizes[sizes > 1].sum()), "items with an equal vector"),
+        Finding("near_copies", int(near.sum()), f"items with an equal or nearly equal vector{advice}"),
+    ]
+
+
+def _belief(graph: Graph, chances: np.ndarray | None) -> list[Finding]:
+    """What the universal scorer makes of the edges, chances (G, k) that both ends are of one class."""
+    if chances is None:
+        return [Finding("estimated_purity", None), Finding("suggested_k", None)]
+    believed, of_last = chances.sum(axis=1).mean(), chances[:, -1].mean()
+    beyond = of_last >= 0.5  # the list ends among neighbours it believes in: there are more
+    k = int(np.clip(round(float(believed) * (1 + beyond)), LEAST_K, MOST_K))
+    k = min(k, max(len(graph.items) // 4, 1))  # refinement looks at no more
+    why = f"it believes in {believed:.1f} of {graph.found.k}{', the last among them' * bool(beyond)}"
+    return [
+        Finding(
+            "estimated_purity",
+            float(chances[:, :PURITY_OF].mean()),
+            f"of the {min(PURITY_OF, graph.found.k)} nearest, the share the universal scorer takes for the same class",
+        ),
+        Finding("suggested_k", k, f"neighbours to look at, `entourage refine VECTORS --neighbors {k}`: {why}"),
+    ]
+
+
+def _hubness(graph: Graph) -> list[Finding]:
+    rows = graph.found.rows[:, :HUBNESS_AT]  # (G, k)
+    if not rows.size:
+        return [Finding(name, None) for name in ("hubness", "never_listed", "most_listed")]
+    listed = np.bincount(rows.ravel(), minlength=len(rows))
+    away = listed - listed.mean()
+    skewness = float((away**3).mean() / max(listed.std(), 1e-12) ** 3)
+    hubs = "; some items are neighbours of far too many"
+    return [
+        Finding(
+            "hubness",
+            skewness,
+            f"skewness of how often an item is among the {rows.shape[1]} nearest of others{hubs * (skewness > _HUBS)}",
+        ),
+        Finding("never_listed", float((listed == 0).mean()), "share of items that are among the nearest of no other"),
+        Finding("most_listed", int(listed.max()), f"lists hold the same item; {rows.shape[1]} on average"),
+    ]
+
+
+def _cone(items: Embeddings) -> Finding:
+    cosine = mean_cosine(items)
+    if cosine is None:
+        return Finding("mean_cosine", None)
+    narrow = "; a narrow cone, which whitening may open: entourage compare tries it" if cosine > _NARROW else ""
+    return Finding("mean_cosine", cosine, f"of two items; 0 where they fill all directions{narrow}")
+
+
+# ---- with labels ---------------------------------------------------------------------------------------------------
+
+
+def _purity(graph: Graph) -> list[Finding]:
+    """Of distinct items; a copy's label is that of the item that stands for it."""
+    rows = graph.found.rows[:, :PURITY_OF]  # (G, k)
+    count, k = rows.shape
+    if not k:
+        names = ("true_purity", "chance_purity", "possible_purity", "above_chance", "room")
+        return [Finding(name, None) for name in names]
+    codes = label_codes(graph.items.labels)
+    others = np.bincount(codes)[codes] - 1  # (G,) of the same class
+    true = float((codes[rows] == codes[:, None]).mean())
+    chance, possible = float(others.mean() / (count - 1)), float(np.minimum(others, k).mean() / k)
+    wrong = "share of the neighbours that could be right and are not: there refinement cannot gain more"
+    return [
+        Finding("true_purity", true, f"of the {k} nearest, the share of the same class"),
+        Finding("chance_purity", chance, "what it would be of random neighbours"),
+        Finding("possible_purity", possible, "the most it could be: classes may have fewer items"),
+        Finding("above_chance", (true - chance) / (possible - chance) if possible > chance else 0.0, "from 0 to 1"),
+        Finding("room", 1 - true / possible if possible else None, wrong),
+    ]
+
+
+def _scores(items: Embeddings, progress) -> list[Finding]:
+    names = ("recall@1", "map@r")
+    if len(items) == 1:
+        return [Finding(name, None) for name in (*names, "possible_map@r")]
+
+    def rank(unlabelled: Embeddings, k: int):
+        for block, found in search_blocks(unlabelled, k=k):
+            yield block, found
+            if progress:
+                progress("ranking", block.stop, len(items))
+
+    scores = evaluate_ranking(items, rank)
+    alone = int((np.unique(items.labels, return_counts=True)[1] == 1).sum())
+    return [
+        *(Finding(name, float(scores[name].mean()), "of the vectors as they are") for name in names),
+        Finding("possible_map@r", 1 - alone / len(items), "items alone in their class count as 0"),
+    ]
+
+
+def _class_sizes(items: Embeddings, k: int | None) -> list[Finding]:
+    sizes = np.unique(items.labels, return_counts=True)[1]
+    alone = int((sizes == 1).sum())
+    usable = len(sizes) - alone
+    return [
+        Finding("smallest_class", int(sizes.min())),
+        Finding("median_class", float(np.median(sizes))),
+        Finding("largest_class", int(sizes.max())),
+        Finding("usable_classes", usable, f"with two items or more; fit learns from {CLASSES_TO_LEARN_FROM} and up"),
+        Finding("classes_with_one_item", alone, "collect more of these: they have nothing to find" * bool(alone)),
+        Finding("classes_below_k", None if k is None else int((sizes < k).sum()), "with fewer items than suggested k"),
+    ]
+
+
+def _copies_across_labels(items: Embeddings, group: np.ndarray) -> list[Finding]:
+    """Pairs of copies with different labels: all pairs of a group, less those of one label within it."""
+    by_group = np.unique(group, return_counts=True)[1]
+    both, first, by_both = np.unique(
+        np.stack([group, label_codes(items.labels)], axis=1), axis=0, return_index=True, return_counts=True
+    )
+    pairs = int((by_group * (by_group - 1) // 2).sum() - (by_both * (by_both - 1) // 2).sum())
+    split = np.flatnonzero(np.diff(both[:, 0]) == 0)[:_EXAMPLES]  # rows of one group with two labels, side by side
+    examples = items.ids[np.stack([first[split], first[split + 1]], axis=1)].tolist()
+    told = "; ".join(f"{one} and {other}" for one, other in examples)
+    return [
+        Finding("copies_across_labels", pairs, "pairs of copies with different labels"),
+        Finding("copies_to_check", examples, f"ids: {told}; one of each may be labelled wrongly" if examples else ""),
+    ]
+
+
+def _confusable_classes(graph: Graph) -> Finding:
+    """The pairs of classes with the most neighbours in each other's class, both ways together."""
+    names, codes = np.unique(graph.items.labels, return_inverse=True)
+    rows = graph.found.rows[:, :PURITY_OF]  # (G, k)
+    own, other = np.broadcast_to(codes[:, None], rows.shape), codes[rows]
+    wrong = own != other
+    ends = np.sort(np.stack([own[wrong], other[wrong]], axis=1), axis=1)
+    pairs, counts = np.unique(ends, axis=0, return_counts=True)
+    most = np.argsort(-counts, kind="stable")[:_EXAMPLES]
+    value = [
+        {"classes": names[pair].tolist(), "wrong_neighbors": int(n)}
+        for pair, n in zip(pairs[most], counts[most], strict=True)
+    ]
+    told = "; ".join(f"{entry['classes'][0]} / {entry['classes'][1]} {entry['wrong_neighbors']}" for entry in value)
+    return Finding("confusable_classes", value, f"most often each other's wrong neighbours: {told}" if value else "")

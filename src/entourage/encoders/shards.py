@@ -1,0 +1,206 @@
+"""Many pictures into one file of vectors, shard by shard: interrupted, it goes on with the shards that are missing.
+
+    OUT.parts/plan.json    what is embedded, and by what: shards of another run are never mixed in
+    OUT.parts/00000.npz    a shard: its rows, their vectors, and the paths of pictures that cannot be decoded
+    OUT                    all of them, once the last is there
+
+Memory holds one shard at a time, however many there are.
+"""
+
+import functools
+import hashlib
+import json
+import shutil
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from entourage import __version__
+from entourage.errors import EntourageWarning, FileError, InputError
+from entourage.stores import check_streamable, whole_file, write_blocks
+
+__all__ = ["EmbeddedFile", "embed_to_file", "parts_of"]
+
+PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class EmbeddedFile:
+    """What was written: how many vectors of how many dimensions, and the paths of pictures left out."""
+
+    path: Path
+    count: int
+    dim: int
+    corrupt: list[str]
+
+
+def parts_of(out) -> Path:
+    """Where the shards are kept until all are there."""
+    out = Path(out)
+    return out.with_name(out.name + ".parts")
+
+
+def embed_to_file(
+    encoders: Sequence,
+    images,
+    out,
+    *,
+    shard_size: int = 4096,
+    workers: int | None = None,
+    device: str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    strict: bool = False,
+    progress=None,
+) -> EmbeddedFile:
+    """Write the unit vectors of an image set, with ids and labels, to a .npz, .parquet or .npy file.
+
+    Several encoders make an ensemble: their unit vectors one behind the other, e = [e_1, ..., e_K] / sqrt(K).
+    A picture that cannot be decoded is left out of the file; with `strict` it raises CorruptImage. Whatever ends a run
+    early, its finished shards stay in `parts_of(out)` for `resume`.
+    """
+    from entourage.encoders.saving import encoder_fingerprint
+
+    out, parts = check_streamable(out, overwrite=overwrite), parts_of(out)
+    made_by = encoder_fingerprint(encoders)
+    plan = {"entourage": __version__, "fingerprint": _fingerprint(made_by, images, shard_size)}
+    _begin(parts, plan, resume=resume, overwrite=overwrite)
+    options = {"shard_size": shard_size, "workers": workers, "device": device, "strict": strict}
+    try:
+        if strict:
+            _forget_incomplete(parts)
+        _write_missing(parts, encoders, images, options, progress)
+        return _join(parts, out, images, made_by)
+    except BaseException:
+        if not _finished(parts):  # nothing to go on with
+            shutil.rmtree(parts, ignore_errors=True)
+        raise
+
+
+def _fingerprint(made_by: str, images, shard_size: int) -> str:
+    """Names the encoders by their weights, the pictures by folder, ids and boxes or, in memory, pixels."""
+    digest = hashlib.sha256(f"{shard_size} {made_by}".encode())
+    digest.update(str(getattr(images, "root", "")).encode())
+    for part in (images.ids, *(getattr(images, name, None) for name in ("boxes", "pixels", "vectors"))):
+        if part is not None:
+            digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
+def _begin(parts: Path, plan: dict, *, resume: bool, overwrite: bool) -> None:
+    if resume and not parts.exists():
+        raise FileError(f"there is no {parts} to resume from; run without --resume to start")
+    if parts.exists():
+        known = _read_plan(parts)
+        if not (resume or overwrite):
+            raise FileError(
+                f"{parts} keeps an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
+            )
+        if resume and known.get("fingerprint") != plan["fingerprint"]:
+            raise FileError(
+                f"{parts} belongs to other pictures, models or shard sizes; resume with the same ones, or delete it"
+            )
+        if not resume:
+            shutil.rmtree(parts)
+    parts.mkdir(exist_ok=True)
+    (parts / PLAN).write_text(json.dumps(plan) + "\n", encoding="utf-8")
+
+
+def _read_plan(parts: Path) -> dict:
+    """The plan of a folder that was written here; any other folder is left alone."""
+    try:
+        plan = json.loads((parts / PLAN).read_text(encoding="utf-8"))
+        if "entourage" in plan:
+            return plan
+    except (OSError, ValueError, TypeError):
+        pass
+    raise FileError(f"{parts} is in the way and was not written by entourage; move it or choose another output")
+
+
+def _write_missing(parts: Path, encoders: Sequence, images, options: dict, progress) -> None:
+    from entourage.encoders.embedding import embed_shards, shard_rows
+
+    count = len(shard_rows(len(images), options["shard_size"]))
+    missing = [number for number in range(count) if not _shard(parts, number).exists()]
+    corrupt: list[str] = []
+    streams = [
+        embed_shards(encoder, images, shards=missing, corrupt=corrupt, progress=_told(progress, k, encoders), **options)
+        for k, encoder in enumerate(encoders)
+    ]
+    for number, of_each in zip(missing, zip(*streams, strict=True), strict=True):
+        rows, vectors = _ensemble(of_each)
+        with whole_file(_shard(parts, number)) as temporary:
+            np.savez(temporary, rows=rows, vectors=vectors, corrupt=np.array(corrupt, dtype=str))
+        corrupt.clear()
+
+
+def _told(progress, number: int, encoders: Sequence):
+    """Progress of each encoder under a title of its own."""
+    if progress is None or len(encoders) == 1:
+        return progress
+    return lambda title, done, total: progress(f"{title} with model {number + 1}", done, total)
+
+
+def _ensemble(of_each: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, vectors) of one shard by each encoder -> rows that all have, their vectors one behind the other.
+
+    >>> one, other = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    >>> _ensemble([(np.array([7]), one), (np.array([7]), other)])[1].round(2).tolist()
+    [[0.71, 0.0, 0.0, 0.71]]
+    """
+    rows = functools.reduce(np.intersect1d, [rows for rows, _ in of_each])
+    joined = np.hstack([vectors[np.isin(seen, rows)] for seen, vectors in of_each])
+    return rows, joined / np.sqrt(len(of_each)).astype(joined.dtype)
+
+
+def _join(parts: Path, out: Path, images, encoder: str) -> EmbeddedFile:
+    rows, corrupt, dim = [], [], 0
+    for shard in _shards(parts):
+        rows.append(shard["rows"])
+        corrupt += [path for path in shard["corrupt"].tolist() if path not in corrupt]
+        dim = max(dim, shard["vectors"].shape[1])
+    rows = np.concatenate(rows)
+    if not len(rows):
+        shutil.rmtree(parts, ignore_errors=True)
+        raise InputError(f"none of the {len(images)} pictures can be decoded ({corrupt[0]} is the first); check them")
+    blocks = (shard["vectors"] for shard in _shards(parts) if len(shard["rows"]))
+    columns = {name: getattr(images, name, None) for name in ("labels", "cameras", "sequences")}
+    columns = {name: values[rows] for name, values in columns.items() if values is not None}
+    if out.suffix.lower() == ".npy" and len(columns) > 1:
+        _warn_of_lost_shots(out)
+    write_blocks(out, blocks, dim, images.ids[rows], encoder=encoder, **columns)
+    shutil.rmtree(parts, ignore_errors=True)
+    return EmbeddedFile(out, len(rows), dim, corrupt)
+
+
+def _warn_of_lost_shots(out: Path) -> None:
+    warnings.warn(
+        f"{out} has no room for cameras and sequences, so that `evaluate` will count a query's own ones as found; "
+        "write .npz or .parquet to have them left out",
+        EntourageWarning,
+        stacklevel=4,
+    )
+
+
+def _shard(parts: Path, number: int) -> Path:
+    return parts / f"{number:05}.npz"
+
+
+def _finished(parts: Path) -> list[Path]:
+    return sorted(parts.glob("[0-9]*.npz"), key=lambda path: int(path.stem))
+
+
+def _forget_incomplete(parts: Path) -> None:
+    """Shards that lack a picture are done again: it may have been repaired, and else it is refused now."""
+    for path, shard in zip(_finished(parts), _shards(parts), strict=True):
+        if len(shard["corrupt"]):
+            path.unlink()
+
+
+def _shards(parts: Path) -> Iterator:
+    for path in _finished(parts):
+        with np.load(path, allow_pickle=False) as shard:
+            yield shard

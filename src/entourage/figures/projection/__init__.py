@@ -1,0 +1,136 @@
+"""Items in the plane: where they lie by their similarities, and where they go when these change.
+
+`lay_out` is t-SNE (van der Maaten and Hinton 2008) from a start by PCA. `follow` then moves one item at a time, as in
+the figures of Attend to Context: an item is fitted again to its similarities at a later step while all others keep
+their places. Both minimise the same function, so what does not change does not move.
+
+Why scikit-learn and not openTSNE: it is there already, and takes exact neighbours from outside, where openTSNE would be
+one more compiled dependency whose own neighbours are approximate. What openTSNE offers for large sets, t-SNE of all
+items in linear time, is not wanted: tens of thousands of dots are drawn as a density, for which landmarks suffice.
+
+N items, of which A are landmarks with fixed places z_j; p_ij how near i and j are, q_ij how near they are drawn:
+
+    p_j|i ∝ exp(-b_i |e_i - e_j|²) over the k nearest landmarks, b_i such that the perplexity is k/3;
+                                  k is at most 30 where i is no landmark
+    p_ij  = (p_j|i + p_i|j) / 2A      or p_j|i / A where i is no landmark, and nobody's neighbour
+    q_ij  = w_ij / Z,                 w_ij = 1 / (1 + |y_i - z_j|²), Z the sum over all pairs
+
+The sum of p log(p / q), seen as a function of the place y of item i alone, is, up to a constant and a factor of 2,
+
+    F_i(y) = Σ_j p_ij log(1 + |y - z_j|²) + ½ log(Z_i + 2 Σ_j 1 / (1 + |y - z_j|²)),
+
+where Z_i sums over the pairs without i, and j over the landmarks other than i.
+"""
+
+import numpy as np
+
+from entourage.errors import InputError
+from entourage.figures.projection.nearness import nearness_of, perplexity_of, places_in
+from entourage.neighbors import search
+from entourage.values import Embeddings
+
+__all__ = ["LANDMARKS", "NEIGHBORS", "follow", "landmark_rows", "lay_out"]
+
+LANDMARKS = 2000
+NEIGHBORS = 90  # a perplexity of 30
+
+_FEWEST = 5  # items that t-SNE is worth trying on
+_ITERATIONS = 1000  # half of them where items are so many that landmarks alone are laid out
+
+
+def lay_out(
+    items: Embeddings, *, landmarks: int = LANDMARKS, k: int = NEIGHBORS, seed: int = 0, progress=None
+) -> np.ndarray:
+    """Places of the items by their similarities, (N, 2) float32: near ones near each other.
+
+    At most `landmarks` items, drawn by the seed, are laid out by t-SNE; the others are then fitted among them.
+    """
+    from entourage.figures.projection.fitting import Repulsion, fit  # numba takes a moment to load
+
+    report = progress or (lambda title, done, total: None)
+    fixed = landmark_rows(len(items), landmarks, seed)
+    report("laying out items", 0, len(items))
+    positions = np.empty((len(items), 2), np.float32)
+    positions[fixed] = _tsne(items.take(fixed), k, seed, _ITERATIONS if len(fixed) == len(items) else _ITERATIONS // 2)
+    others = np.setdiff1d(np.arange(len(items)), fixed)
+    if len(others):
+        nearness, nearest = nearness_of(items.vectors, fixed, others, k)
+        starts = positions[fixed][nearest]
+        positions[others] = fit(starts, nearness, Repulsion(positions[fixed]), np.full(len(others), -1))
+    report("laying out items", len(items), len(items))
+    return positions
+
+
+def follow(
+    positions: np.ndarray,
+    steps: np.ndarray,
+    *,
+    rows: np.ndarray | None = None,
+    k: int = NEIGHBORS,
+    landmarks: int = LANDMARKS,
+    seed: int = 0,
+    progress=None,
+) -> np.ndarray:
+    """Places at every step, (T + 1, N, 2) float32; [0] are the given ones of e_0.
+
+    positions (N, 2): of `lay_out` with the same landmarks and seed; steps (T + 1, N, d): e_0 .. e_T; rows: the items
+    that may move, all if None. At step t each of them is fitted to its similarities among e_t, from where it was at
+    t - 1, while the landmarks keep their places of e_0.
+    """
+    from entourage.figures.projection.fitting import Repulsion, fit
+
+    positions, steps = np.asarray(positions, np.float32), np.asarray(steps, np.float32)
+    if steps.ndim != 3 or positions.shape != (steps.shape[1], 2):
+        raise InputError(
+            f"positions have shape {positions.shape} and steps {steps.shape}; wanted (N, 2) and (T + 1, N, d)"
+        )
+    report = progress or (lambda title, done, total: None)
+    moving = np.arange(len(positions)) if rows is None else np.asarray(rows, int)
+    fixed = landmark_rows(len(positions), landmarks, seed)
+    places = np.repeat(positions[None], len(steps), axis=0)
+    if len(fixed) < _FEWEST or not len(moving):
+        return places
+    repulsion = Repulsion(positions[fixed])
+    for step in range(1, len(steps)):
+        report("following items", step - 1, len(steps) - 1)
+        nearness, _ = nearness_of(steps[step], fixed, moving, k)
+        places[step, moving] = fit(places[step - 1, moving], nearness, repulsion, places_in(fixed, moving))
+    report("following items", len(steps) - 1, len(steps) - 1)
+    return places
+
+
+def landmark_rows(count: int, landmarks: int = LANDMARKS, seed: int = 0) -> np.ndarray:
+    """Rows of the landmarks of `count` items, ascending: all of them where they are few."""
+    if landmarks >= count:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(seed).choice(count, landmarks, replace=False))
+
+
+def _tsne(items: Embeddings, k: int, seed: int, iterations: int) -> np.ndarray:
+    """Places by t-SNE (A, 2), of exact neighbours and from the first two principal components."""
+    from scipy.sparse import csr_array
+    from sklearn.manifold import TSNE
+
+    count, start = len(items), _principal(items.vectors, seed)
+    if count < _FEWEST:
+        return start
+    perplexity = perplexity_of(min(k, count - 1))
+    found = search(items, k=min(int(3 * perplexity + 1), count - 1))  # as many as scikit-learn will ask for
+    rows = np.column_stack([np.arange(count), found.rows])  # it wants the item itself, too
+    chords = np.column_stack([np.zeros(count), np.sqrt(np.maximum(2 - 2 * found.similarities, 0))])
+    graph = csr_array((chords.ravel(), rows.ravel(), np.arange(count + 1) * rows.shape[1]), shape=(count, count))
+    options = {"perplexity": perplexity, "max_iter": iterations, "random_state": seed}
+    return TSNE(metric="precomputed", init=1e-4 * start, **options).fit_transform(graph)
+
+
+def _principal(vectors: np.ndarray, seed: int) -> np.ndarray:
+    """The first two principal components (A, 2), the first of spread 1, with some noise so that none are all alike."""
+    from sklearn.utils.extmath import randomized_svd
+
+    noise = np.random.default_rng(seed).normal(scale=0.01, size=(len(vectors), 2))
+    centred = vectors - vectors.mean(axis=0)
+    if min(centred.shape) < 2 or not centred.any():
+        return noise
+    left, singular, _ = randomized_svd(centred, 2, random_state=seed)
+    places = left * singular
+    return places / max(places[:, 0].std(), 1e-12) + noise

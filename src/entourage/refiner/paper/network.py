@@ -1,0 +1,266 @@
+"""The paper's recipe: cross-attention blocks over the initial embeddings of the neighbours.
+
+"Attend to Context for Refining Embeddings in Deep Metric Learning", main paper and supplement. For an item q
+with initial embedding e_q^0 and the context C_q of its k nearest neighbours by e^0 (never q itself):
+
+    e_q^t = normalise(e_q^{t-1} + CA^t(e_q^{t-1}, C_q, C_q)),   t = 1..T        (Eq. 2 and 3)
+
+C_q keeps the initial embeddings in every block. The blocks are trained with the multi-similarity loss (Eq. 4) on
+e^T over class-balanced batches; the stopping point is chosen on training classes held out for the purpose.
+
+N items, M context items, k neighbours, T blocks, d dimensions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from entourage.errors import InputError
+from entourage.evaluation import mean_average_precision_at_r
+from entourage.neighbors import search
+from entourage.refiner.paper.attention import CrossAttention, Offer, glorot_linear
+from entourage.training.history import History
+from entourage.training.loop import fit_model, seeded
+from entourage.training.losses import multi_similarity
+from entourage.training.sampling import check_usable_classes, class_balanced_batches, hold_out_classes
+from entourage.values import Embeddings, label_codes
+
+__all__ = ["PaperNetwork", "PreparedGallery", "batch_loss", "fit_paper"]
+
+FEW = 0.9  # context items for each query: with fewer, more of the work is done on their side
+
+
+class PaperNetwork(nn.Module):
+    """T cross-attention blocks and, for another size of embedding, a linear head (d -> out_dim)."""
+
+    def __init__(self, dim: int, n_blocks: int, out_dim: int | None = None):
+        super().__init__()
+        self.blocks = nn.ModuleList(CrossAttention(dim) for _ in range(n_blocks))
+        self.head = glorot_linear(dim, out_dim) if out_dim else nn.Identity()
+
+    def forward(self, e: Tensor, context: Tensor, rows: Tensor) -> Tensor:
+        """e^T (b, out) of e^0 (b, d), whose context are rows (b, k) of context (m, d): the form used in training.
+
+        Items of one class share neighbours: each is prepared once, then gathered.
+        """
+        for block in self.blocks:
+            # Unlike indexing, an embedding's gradient is summed in a fixed order, whatever the number of threads.
+            keys, values = (F.embedding(rows, offered) for offered in block.prepare(context))
+            e = F.normalize(e + block(e, keys, values)[0], dim=1)
+        return self.finish(e)
+
+    def finish(self, e: Tensor) -> Tensor:
+        """What leaves the network: the head's output, of length 1, or e as it is without a head."""
+        return e if isinstance(self.head, nn.Identity) else F.normalize(self.head(e), dim=1)
+
+    @torch.no_grad()
+    def steps(self, e: Tensor, gallery: Tensor, rows: Tensor, n_steps: int, *, kept: bool = True):
+        """Yield (e^t, weights^t) for t = 1..n_steps; e (N, d), gallery (M, d), rows (N, k) of the gallery.
+
+        The same as `forward`, arranged for whole sets: what an item offers depends on the item alone, so each block
+        prepares every item that is somebody's neighbour once, instead of once per item that has it for a neighbour.
+        Unless they are kept, each e^t is overwritten after the next: new memory for every block takes its time.
+        """
+        used, rows = rows.unique(return_inverse=True)
+        context = gallery if len(used) == len(gallery) else gallery[used]
+        table, place, other_place = None, None, None  # the blocks take turns in them
+        for block in self.blocks[:n_steps]:
+            offer = block.offer(context, finished=len(used) < FEW * len(e), out=table)
+            e, weights = block.refined(e, offer, rows, out=place)
+            table = offer.table
+            if not kept:
+                place, other_place = other_place, e
+            yield e, weights
+
+    @torch.no_grad()
+    def refine(
+        self,
+        items: Embeddings,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress=None,
+        *,
+        last_only: bool = False,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
+        """Yield (e^t (N, out), weights^t (N, k), neighbour rows (N, k)) for t = 0..n_steps; no weights at t = 0.
+
+        last_only: yield t = n_steps alone.
+        """
+        rows = _context(items, gallery, n_neighbors, progress)
+        e, among, context = self._tensors(items.vectors, gallery.vectors, rows)
+        if not last_only or not n_steps:
+            yield self.finish(e).numpy(force=True), None, rows
+        for t, (state, weights) in enumerate(self.steps(e, among, context, n_steps, kept=not last_only), start=1):
+            if not last_only or t == n_steps:
+                yield self.finish(state).numpy(force=True), weights.numpy(force=True), rows
+            if progress:
+                progress("refining", t, n_steps)
+
+    def refine_both(self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None):
+        """Refined items (N, out) and the refined gallery (M, out), to the bit what each gets by itself."""
+        runs = (self.refine(each, gallery, n_neighbors, n_steps, progress, last_only=True) for each in (items, gallery))
+        return tuple(refined for run in runs for refined, _, _ in run)
+
+    @torch.no_grad()
+    def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> "PreparedGallery":
+        """What the gallery offers to any query in each block: T tables of (M, 2d), kept."""
+        (among,) = self._tensors(gallery.vectors)
+        offers = []
+        for t, block in enumerate(self.blocks[:n_steps], start=1):
+            offers.append(block.offer(among, finished=True))
+            if progress:
+                progress("preparing the gallery", t, n_steps)
+        return PreparedGallery(self, gallery, n_neighbors, offers)
+
+    def _tensors(self, *arrays: np.ndarray) -> list[Tensor]:
+        """The arrays where the weights are; on the processor they are not copied."""
+        device = next(self.parameters()).device
+        return [torch.from_dlpack(array).to(device) for array in arrays]
+
+
+@dataclass(frozen=True)
+class PreparedGallery:
+    """A gallery that is not prepared again for each query."""
+
+    network: PaperNetwork
+    gallery: Embeddings
+    n_neighbors: int
+    offers: list[Offer]
+
+    def refined(self) -> np.ndarray:
+        """The refined gallery (M, out)."""
+        return self.refine(self.gallery)
+
+    def refine(self, items: Embeddings) -> np.ndarray:
+        """Refined items (N, out), whose context is found in the gallery."""
+        return self.refine_given(items, _context(items, self.gallery, self.n_neighbors))
+
+    @torch.no_grad()
+    def refine_given(self, items: Embeddings, rows: np.ndarray) -> np.ndarray:
+        """The same for neighbours already found, rows (N, k) of the gallery."""
+        e, rows = self.network._tensors(items.vectors, rows)
+        for block, offer in zip(self.network.blocks, self.offers, strict=False):  # fewer offers: an early exit
+            e, _ = block.refined(e, offer, rows)
+        return self.network.finish(e).numpy(force=True)
+
+
+def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress=None) -> np.ndarray:
+    """The gallery rows (N, k) of each item's neighbours."""
+    needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
+    if len(gallery) < needed:
+        raise InputError(
+            f"{len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
+            f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
+        )
+    return search(items, gallery, n_neighbors, progress=progress).rows
+
+
+def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resume=False, progress=None) -> tuple:
+    """Train on labelled items by the settings of a ContextRefiner; (network, history, report)."""
+    if settings.n_neighbors_ >= len(items):
+        raise InputError(
+            f"n_neighbors is {settings.n_neighbors_} but there are only {len(items)} vectors; "
+            f"wanted fewer neighbours than vectors: use at most {len(items) - 1}"
+        )
+    check_usable_classes(items.labels)
+    codes = label_codes(items.labels)
+    held_out = hold_out_classes(codes, settings.validation_share, settings.seed)
+    training_rows = np.flatnonzero(~held_out)
+    validation = items.take(held_out) if held_out.any() else None
+    context = training_rows[_context_within(settings, items.take(training_rows), progress).rows]  # (n, k)
+    network = seeded(settings.seed, lambda: PaperNetwork(items.dim, settings.n_blocks_, settings.out_dim))
+    history = fit_model(
+        network,
+        torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True),
+        batches=lambda epoch: class_balanced_batches(
+            codes[training_rows], settings.batch_classes, settings.batch_per_class, seed=settings.seed, epoch=epoch
+        ),
+        loss=batch_loss(settings, network, items, codes, training_rows, context),
+        evaluate=validation and _validator(settings, network, validation),
+        epochs=settings.epochs,
+        patience=settings.patience,
+        checkpoint=checkpoint,
+        fingerprint=fingerprint,
+        resume=resume,
+        title="training the refiner",
+        progress=progress,
+    )
+    raw_score = validation and mean_average_precision_at_r(validation)
+    data = {
+        "items": len(items),
+        "classes": int(codes.max()) + 1,
+        "classes_held_out": len(np.unique(codes[held_out])),
+        "classes_with_one_item": int((np.bincount(codes) == 1).sum()),
+        "neighbors": min(settings.n_neighbors_, len(training_rows) - 1),
+    }
+    return network, history, _report(settings, data, history, raw_score)
+
+
+def batch_loss(settings, network: PaperNetwork, items: Embeddings, codes, training_rows, context):
+    """The loss of a batch, given as positions in training_rows (n,); context (n, k): their neighbours, rows of items.
+
+    Vectors are gathered batch by batch from the one copy of all.
+    """
+    vectors = torch.from_dlpack(items.vectors)
+
+    def loss(batch) -> Tensor:
+        rows = training_rows[batch]
+        used, seen = np.unique(context[batch], return_inverse=True)
+        return multi_similarity(
+            network(vectors[rows], vectors[used], torch.from_numpy(seen.reshape(context[batch].shape))),
+            torch.from_numpy(codes[rows]),
+            alpha=settings.alpha,
+            beta=settings.beta,
+            threshold=settings.threshold,
+            form=settings.loss_form,
+        )
+
+    return loss
+
+
+def _validator(settings, network, validation: Embeddings):
+    """MAP@R of the refined held-out classes, searched among themselves as test classes will be."""
+    rows = _context_within(settings, validation).rows
+    e, rows = torch.from_dlpack(validation.vectors), torch.from_dlpack(rows)
+
+    def score() -> float:
+        *_, (refined, _) = network.steps(e, e, rows, len(network.blocks), kept=False)
+        return mean_average_precision_at_r(validation.replace_vectors(network.finish(refined).numpy(force=True)))
+
+    return score
+
+
+def _context_within(settings, items: Embeddings, progress=None):
+    """The context of the training or the held-out items; holding out may leave fewer than k + 1 of them."""
+    return search(items, k=min(settings.n_neighbors_, len(items) - 1), progress=progress)
+
+
+def _report(settings, data: dict, history: History, raw_score: float | None) -> dict:
+    """How the fit went: what was learned from, and MAP@R on the held-out classes before and after."""
+    refined, warnings = history.best_score, []
+    if refined is None:
+        warnings.append("too few classes to hold any out: nothing checked whether refinement helps")
+    elif refined <= raw_score:
+        warnings.append("on the held-out classes the refined vectors are no better than the raw ones: keep those")
+    elif history.best_epoch == 0:
+        warnings.append("training did not improve on the untrained blocks, which were kept")
+    if data["neighbors"] < settings.n_neighbors_:
+        warnings.append(f"only {data['neighbors']} neighbours of {settings.n_neighbors_} could be had in training")
+    protocol = {
+        "recipe": "paper",
+        **data,
+        "blocks": settings.n_blocks_,
+        "context": "exact neighbours within the training classes, ties by id, never the item itself",
+        "score": "MAP@R (divided by R) of the held-out classes among themselves; without a match: 0",
+        "stopping_point": "the last epoch, unchecked" if refined is None else "best score on the held-out classes",
+        "epochs": history.epoch,
+        "kept_epoch": history.best_epoch,
+        "seed": int(settings.seed),
+    }
+    metrics = {"held_out_map@r_raw": raw_score, "held_out_map@r_refined": refined}
+    return {"protocol": protocol, "metrics": metrics, "curve": history.curve, "warnings": warnings}

@@ -1,0 +1,165 @@
+"""Every kind of picture of a run, by name: what it takes from the run, and which function of figures/ draws it.
+
+run = open_run("runs/demo")
+applicable(run)                     # ["drift", "query", "steps", "grid", "sheet"]
+draw("drift", run)                  # a matplotlib Figure
+write_figure("drift", run, "drift.png")
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from entourage.errors import InputError
+from entourage.runs.figures.options import FigureOptions
+from entourage.runs.refinement_run import RefinementRun
+from entourage.runs.training_run import TrainingRun
+from entourage.stores import check_free
+from entourage.systems import SYSTEMS
+
+__all__ = ["FIGURES", "FigureKind", "FigureOptions", "applicable", "draw", "write_figure"]
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """A kind of picture.
+
+    refinement, training: which function draws it of such a run, as module:name, taking (run, options, progress); None
+    where there is no such picture.
+    """
+
+    name: str
+    says: str
+    """What it shows, in a few words."""
+    refinement: str | None = None
+    training: str | None = None
+    systems: tuple[str, ...] = tuple(SYSTEMS)
+    """Of which systems' trainings."""
+    wants: tuple[str, ...] = ()
+    """What the run must have: labels, steps, refiner, slices, gradients, pictures."""
+    moves: bool = False
+    """Whether it can be drawn as motion too."""
+
+    def draw(self, run, options: FigureOptions | None = None, progress=None):
+        """A Figure or, with options.motion, a sequence of frames."""
+        function = self.refinement if isinstance(run, RefinementRun) else self.training
+        module, name = function.split(":")
+        return getattr(import_module(f"entourage.runs.figures.{module}"), name)(
+            run, options or FigureOptions(), progress
+        )
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that may have it: "refinement", and systems."""
+        return ("refinement",) * bool(self.refinement) + self.systems * bool(self.training)
+
+
+FIGURES: dict[str, FigureKind] = {
+    plot.name: plot
+    for plot in (
+        FigureKind("drift", "where items lie before and where they go", "refinement:drift", moves=True),
+        FigureKind(
+            "query",
+            "one query, and its neighbours before and after",
+            "refinement:query",
+            wants=("steps",),
+        ),
+        FigureKind("steps", "scores after each step", "refinement:steps", wants=("labels",)),
+        FigureKind("grid", "recall@1 by neighbours and steps", "refinement:grid", wants=("labels", "refiner")),
+        FigureKind("training", "loss and held-out score by epoch", training="training:training"),
+        FigureKind("sheet", "queries and what they find, the best and the worst", "refinement:sheet", "training:sheet"),
+        FigureKind(
+            "gradients",
+            "gradients at the encoder's output, with the blocks and without",
+            training="cross_image:gradients",
+            systems=("cross-image",),
+            wants=("gradients",),
+        ),
+        FigureKind(
+            "attention",
+            "where one picture looks in another",
+            training="cross_image:attention",
+            systems=("cross-image",),
+        ),
+        FigureKind("parts", "like places in other pictures", training="cross_image:parts", systems=("cross-image",)),
+        FigureKind(
+            "learners",
+            "recall of the first m learners together",
+            training="training:learners",
+            systems=("divide", "baseline"),
+            wants=("slices",),
+        ),
+        FigureKind(
+            "specialities",
+            "queries that one learner alone finds",
+            training="training:specialities",
+            systems=("divide", "baseline"),
+            wants=("slices", "pictures"),
+        ),
+    )
+}
+
+
+def applicable(run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> list[str]:
+    """The kinds of pictures this run has, in the order of FIGURES."""
+    return [name for name, plot in FIGURES.items() if not _lacks(plot, run, options or FigureOptions())]
+
+
+def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None, progress=None):
+    """A Figure of that kind; an InputError that lists those the run has if it is none of them."""
+    options = options or FigureOptions()
+    known = ", ".join(applicable(run, options))
+    if kind not in FIGURES:
+        raise InputError(f"the kind of picture is {kind!r}; {run.folder} has {known}: name one of these")
+    lacks = _lacks(FIGURES[kind], run, options)
+    if lacks:
+        raise InputError(f"{kind} is a picture of {lacks}; {run.folder} has {known}: name one of these")
+    return FIGURES[kind].draw(run, options, progress)
+
+
+def write_figure(
+    kind: str, run, out, options: FigureOptions | None = None, *, overwrite: bool = False, progress=None
+) -> None:
+    """Draw, and write as .png, .pdf or .svg, or as motion, .mp4 or .gif, by the ending of `out`."""
+    from dataclasses import replace
+
+    from entourage.figures import ENDINGS, motion, save
+
+    out, options = Path(out), options or FigureOptions()
+    moves = out.suffix.lower() in motion.ENDINGS
+    allowed = (*ENDINGS, *motion.ENDINGS) if kind in FIGURES and FIGURES[kind].moves else ENDINGS
+    if out.suffix.lower() not in allowed:
+        raise InputError(f"the picture is to be written to {out}; wanted a name that ends in {', '.join(allowed)}")
+    check_free(out, overwrite=overwrite)
+    if moves:
+        motion.check_motion(out)  # what is missing is told before the work
+    drawn = draw(kind, run, replace(options, motion=moves), progress)
+    if moves:
+        motion.write_motion(drawn, out, progress=progress)
+    else:
+        save(drawn, out)
+
+
+def _lacks(plot: FigureKind, run, options: FigureOptions) -> str | None:
+    """What a run would have to be to have that picture; None if it is."""
+    if ("refinement" if isinstance(run, RefinementRun) else run.system) not in plot.runs:
+        return f"a run of {' or '.join(plot.runs)}"
+    if "labels" in plot.wants and run.per_query() is None:
+        return "a refinement with labels (--labels)"
+    if "steps" in plot.wants and run.n_steps < 1:
+        return "a refinement of 1 step or more (--steps)"
+    if "refiner" in plot.wants and not run.has_refiner:
+        return "a refiner that is applied with other settings, which the network of a training is not"
+    if "slices" in plot.wants and run.system != "divide" and options.slices is None:
+        return "slices, of which a baseline has none (--slices cuts it)"
+    if "pictures" in plot.wants and not run.has_pictures:
+        return "a run on pictures"
+    if "gradients" in plot.wants and not _has_gradients(run):
+        return "gradients, which are counted with probe_batches of 1 or more"
+    return None
+
+
+def _has_gradients(run: TrainingRun) -> bool:
+    from entourage.systems.cross_image.probe import read_gradients  # loads torch
+
+    return bool(read_gradients(run.folder))

@@ -1,0 +1,151 @@
+"""Pictures of what the blocks of a cross-image run see: gradients, attention maps, parts.
+
+Also used by benchmarks/cross_image.py, from an encoder and blocks that are no run.
+"""
+
+import numpy as np
+
+from entourage.errors import InputError
+from entourage.figures.attention_maps import draw_attention
+from entourage.figures.gradients import draw_gradients
+from entourage.figures.parts import draw_parts
+from entourage.runs.figures.choosing import choose_row, choose_rows
+from entourage.runs.figures.options import FigureOptions
+from entourage.runs.figures.training import source_of
+from entourage.runs.train import left_out
+from entourage.runs.training_run import TrainingRun
+from entourage.systems.cross_image.blocks import load_blocks
+from entourage.systems.cross_image.encoding import encode
+from entourage.systems.cross_image.maps import attention_maps, best_triples
+from entourage.systems.cross_image.parts import find_parts, key_space
+from entourage.systems.cross_image.probe import EDGES, read_gradients
+from entourage.values import Embeddings
+
+__all__ = ["attention", "attention_figure", "counts_by_epoch", "gradients", "part_figure", "parts", "shown_blocks"]
+
+BLOCKS = (2, 4, 6)
+PART_IMAGES, PLACES_EACH, FOUND = 3, 2, 10
+_MOST = 2000  # pictures among which triples and parts are looked for, unless more are asked for
+
+
+def gradients(run: TrainingRun, options: FigureOptions, progress=None):
+    """Gradients at the encoder's output, with the blocks and, at the same weights, without them."""
+    entries = read_gradients(run.folder)
+    counts = {
+        "with the blocks": counts_by_epoch(entries, "with_blocks"),
+        "without the blocks": counts_by_epoch(entries, "without_blocks"),
+    }
+    return draw_gradients(counts, EDGES, f"Gradients at the encoder's output, {source_of(run)}")
+
+
+def counts_by_epoch(entries: list[dict], name: str) -> dict[int, np.ndarray]:
+    return {entry["epoch"]: np.array(entry[name]) for entry in entries}
+
+
+def attention(run: TrainingRun, options: FigureOptions, progress=None):
+    """Where the nearest picture of its class and the nearest of another look in a picture."""
+    images, _, blocks, encoded = _encoded(run, options, progress)
+    anchor = choose_row(images, options.query, otherwise=None)
+    return attention_figure(blocks, encoded, images, _triple(encoded, images, anchor))
+
+
+def parts(run: TrainingRun, options: FigureOptions, progress=None):
+    """Places of pictures, and the most similar places of other pictures."""
+    images, encoder, blocks, encoded = _encoded(run, options, progress)
+    triples = best_triples(encoded, images.labels, PART_IMAGES)
+    _check_found(triples)
+    return part_figure(encoder, blocks, encoded, images, triples, progress)
+
+
+def _encoded(run: TrainingRun, options: FigureOptions, progress) -> tuple:
+    """Test pictures, whole classes of them where they are many, and how the run's encoder and blocks see them."""
+    queries, gallery = run.loaded()  # not all embedded, as for tests(): a part of them is looked at
+    images = queries if gallery is None else gallery
+    labelled = Embeddings(np.ones((len(images), 1), np.float32), images.ids, images.labels)
+    rows = choose_rows(labelled, options.points or _MOST, options.seed)
+    if rows is not None:
+        images = images.take(rows if options.query is None else _with_query(rows, images, options.query))
+    encoder, blocks, corrupt = run.encoder(), load_blocks(run.folder / "cross_image"), []
+    encoded = encode(encoder, blocks, images, strict=False, corrupt=corrupt, progress=progress)
+    left_out(corrupt, len(images))
+    images = images.take(np.flatnonzero(np.isin(images.ids, encoded.ids)))
+    return images, encoder, blocks, encoded
+
+
+def _with_query(rows: np.ndarray, images, query: str) -> np.ndarray:
+    """The rows, and the picture that is asked for with its class, or as much of it as there are rows."""
+    row = choose_row(images, query, otherwise=None)
+    same = np.flatnonzero(images.labels == images.labels[row])[: len(rows)]
+    return np.union1d(rows, [row, *same])
+
+
+def _triple(encoded, images, anchor: int | None) -> np.ndarray:
+    """(a, same, other): of the hardest picture, or of the one that is asked for."""
+    if anchor is None:
+        triples = best_triples(encoded, images.labels, 1)
+        _check_found(triples)
+        return triples[0]
+    similarities = (encoded.vectors @ encoded.vectors[anchor]).numpy()
+    same = images.labels == images.labels[anchor]
+    others = np.arange(len(images)) != anchor
+    masks = [same & others, ~same]
+    if not all(mask.any() for mask in masks):
+        raise InputError(
+            f"the query is {images.ids[anchor]}, and of the {len(images)} pictures {masks[0].sum()} others are of its "
+            f"class and {masks[1].sum()} of another; wanted one of each: choose another query"
+        )
+    return np.array([anchor, *(np.where(mask, similarities, -np.inf).argmax() for mask in masks)])
+
+
+def _check_found(triples: np.ndarray) -> None:
+    if not len(triples):
+        raise InputError("no picture has one of its class and one of another near it; wanted some: bring more pictures")
+
+
+# ---- from an encoder and its blocks ------------------------------------------------------------------------------
+
+
+def attention_figure(blocks, encoded, images, triple):
+    anchor, same, other = map(int, triple)
+    names = [f"{role}: {images.labels[row]}" for role, row in zip(("Ia", "I1", "I2"), triple, strict=True)]
+    maps = attention_maps(blocks, encoded, anchor, [same, other])
+    title = "Where I1 (same class) and I2 (another) look in Ia"
+    return draw_attention([_pixels(images, int(row)) for row in triple], names, maps, shown_blocks(len(blocks)), title)
+
+
+def shown_blocks(count: int) -> list[int]:
+    """Those of the paper where there are as many, else the first, the middle and the last."""
+    return list(BLOCKS) if count >= BLOCKS[-1] else sorted({1, (count + 1) // 2, count})
+
+
+def part_figure(encoder, blocks, encoded, images, triples, progress):
+    """For some images the places their nearest image of the class attends to most, and the most similar elsewhere."""
+    space = key_space(encoder, blocks, images, progress=progress)
+    chosen = []
+    for anchor, same, _ in triples[:PART_IMAGES]:
+        heat = attention_maps(blocks, encoded, int(anchor), [int(same)])[0].mean(axis=0)
+        chosen += [(int(anchor), *place) for place in _peaks(heat, PLACES_EACH)]
+    found = find_parts(space, chosen, min(FOUND, len(space) - 1), progress=progress)
+    rows = []
+    for number, (row, *place) in enumerate(chosen):
+        parts = [
+            {"picture": _pixels(images, int(r)), "place": p, "right": images.labels[r] == images.labels[row]}
+            for r, p in zip(found.rows[number], found.places[number], strict=True)
+        ]
+        name = str(images.labels[row])
+        rows.append({"picture": _pixels(images, row), "name": name, "place": place, "found": parts})
+    return draw_parts(rows, "Parts found through the keys of the last block, without labels", space.shape)
+
+
+def _peaks(heat: np.ndarray, count: int) -> list[tuple[int, int]]:
+    """The strongest places (y, x), no two of them neighbours."""
+    left, peaks = heat.copy(), []
+    for _ in range(count):
+        y, x = np.unravel_index(left.argmax(), left.shape)
+        peaks.append((int(y), int(x)))
+        left[max(0, y - 1) : y + 2, max(0, x - 1) : x + 2] = -1
+    return peaks
+
+
+def _pixels(images, row: int) -> np.ndarray:
+    return np.asarray(images.picture(row))

@@ -1,0 +1,215 @@
+"""Pictures of a refinement: each takes from the run what its figure wants."""
+
+import copy
+
+import numpy as np
+
+from entourage.evaluation import evaluate_embeddings
+from entourage.figures.appearance import Appearance
+from entourage.figures.projection import follow, lay_out
+from entourage.neighbors import own_gallery_rows, search
+from entourage.runs.figures.choosing import SHOWN, choose_changed, choose_row, choose_rows, first, sheet_size
+from entourage.runs.figures.options import FigureOptions
+from entourage.runs.refinement_run import RefinementRun, refined_steps
+from entourage.values import Embeddings, Neighbors
+
+__all__ = ["changed_queries", "drift", "grid", "query", "sheet", "steps"]
+
+MOST_SCORED = 10_000  # items that are scored again and again, unless more are asked for
+MOST_REFINED = 2000  # items that are refined again and again
+_NEIGHBORS = (4, 8, 16, 32, 64)
+
+
+def drift(run: RefinementRun, options: FigureOptions, progress=None):
+    """Items before and after in one plane; as motion, at every step too."""
+    from entourage.figures.drift import draw_drift
+    from entourage.figures.motion import drift_frames
+
+    rows = choose_rows(run.items, options.points, options.seed)
+    rows = np.arange(len(run.items)) if rows is None else rows
+    path = _path(run, rows, options.motion, progress)
+    start = run.items.take(rows) if path.shape[2] == run.items.dim else Embeddings.from_vectors(path[0])
+    by = {"seed": options.seed, "progress": progress}
+    positions = follow(lay_out(start, **by), path, **by)
+    if not options.motion:  # which draws the ends alone, but says which step the last is
+        positions = np.linspace(*positions, max(1, run.n_steps) + 1)
+    shown = part_of(run.appearance(), rows)
+    draw = drift_frames if options.motion else draw_drift
+    return draw(positions, shown, "Where refinement moves the items", note=_drift_note(run, len(rows), options.motion))
+
+
+def _path(run: RefinementRun, rows: np.ndarray, motion: bool, progress) -> np.ndarray:
+    """(T + 1, n, d) of the rows; the first and the last step alone, which are at hand, where nothing moves."""
+    if motion or run.items.dim != run.refined.dim:
+        steps = run.trajectory(rows, progress=progress).steps
+        return steps if motion else steps[[0, -1]]
+    return np.stack([run.items.vectors[rows], run.refined.vectors[rows]])
+
+
+def _drift_note(run: RefinementRun, count: int, motion: bool) -> str:
+    when = "each step" if motion else f"{run.n_steps} step{'s' * (run.n_steps > 1)}"
+    way = f"each item then fitted to its similarities after {when}"
+    alone = "" if count == len(run.items) else ", laid out by themselves"  # all items together lie elsewhere
+    return f"{_count(count, len(run.items))}{alone}; t-SNE of the raw vectors, {way}"
+
+
+def query(run: RefinementRun, options: FigureOptions, progress=None):
+    """One query: its neighbours before and after and, where a refiner tells, what it looked at in between."""
+    from entourage.figures.query import draw_query
+
+    row = choose_row(run.items, options.query, int(changed_queries(run, 2)[0]))
+    before, after = (_one(run.neighbors(when), row) for when in ("before", "after"))
+    gallery = run.items if run.context is None else run.context
+    return draw_query(
+        run.appearance(),
+        row,
+        before,
+        after,
+        *(_attention(run, row, gallery, progress) if run.has_refiner else (None, None)),
+        _query_title(run, row),
+        gallery=run.gallery_appearance(),
+        positions=ranks_of(run.items, row, gallery, after.rows[0]),
+    )
+
+
+def _attention(run: RefinementRun, row: int, gallery: Embeddings, progress) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (k,) of the gallery that an item looked at, and how much at each step, (T, k)."""
+    attention = run.attention([row], progress=progress)
+    row_of = {item: place for place, item in enumerate(gallery.ids.tolist())}
+    return np.array([row_of[item] for item in attention.neighbor_ids[0].tolist()]), attention.weights[:, 0]
+
+
+def _query_title(run: RefinementRun, row: int) -> str:
+    item, scores = run.items.ids[row], run.per_query()  # the id is what --query takes
+    if scores is None:
+        return f"Item {item}"
+    before, after = (100 * scores[when]["map@r"][row] for when in ("before", "after"))
+    return f"Query of “{run.items.labels[row]}”: average precision {before:.0f} → {after:.0f} %, item {item}"
+
+
+def ranks_of(items: Embeddings, row: int, gallery: Embeddings, rows: np.ndarray) -> np.ndarray:
+    """Where these rows of the gallery stand when item `row` is searched in it, counted from 1.
+
+    >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.6, 0.8], [0.8, 0.6]])
+    >>> ranks_of(items, 0, items, np.array([1, 2])).tolist()
+    [2, 1]
+    """
+    query, own = items.take([row]), own_gallery_rows(items, gallery)[row]
+    if gallery is items and not items.named:  # row numbers are names within one set
+        query, gallery = (Embeddings(each.vectors, each.ids) for each in (query, gallery))
+    found = search(query, gallery, len(gallery) - int(own >= 0)).rows[0]
+    ranks = np.empty(len(gallery), int)
+    ranks[found] = 1 + np.arange(len(found))
+    return ranks[rows]
+
+
+def sheet(run: RefinementRun, options: FigureOptions, progress=None):
+    """Queries with what they find before and after, the biggest gains first, then the biggest losses."""
+    from entourage.figures.retrieval import draw_retrieval
+
+    shown, gains = run.appearance(), run.gains()
+    queries, neighbors = sheet_size(shown)
+    before, after = rankings(run, neighbors)
+    chosen = changed_queries(run, queries)
+    title = "Biggest gains, then biggest losses (✓ same label, ✗ another)"
+    if gains is None:
+        title = "Queries whose neighbours changed most"
+    return draw_retrieval(shown, before, after, chosen, gains, title, gallery=run.gallery_appearance())
+
+
+def steps(run: RefinementRun, options: FigureOptions, progress=None):
+    """Scores after each step, relative to the raw vectors."""
+    from entourage.figures.steps import draw_steps
+
+    rows = _scored_rows(run, options, MOST_SCORED)
+    items, gallery = _trajectories(run, rows, progress)
+    scores = [
+        evaluate_embeddings(*sets, nmi=False, progress=progress).metrics for sets in zip(items, gallery, strict=True)
+    ]
+    curves = {name: [values[key] for values in scores] for name, key in (("recall@1", "recall@1"), ("MAP@R", "map@r"))}
+    return draw_steps(curves, "Scores after each step", _scored_note(run, items[0]))
+
+
+def _trajectories(run: RefinementRun, rows, progress) -> tuple[list, list]:
+    """Items and gallery (or None) after 0..T steps; items are searched among the rows that are scored."""
+    queries = run.items if rows is None else run.items.take(rows)
+    items = [queries.replace_vectors(step) for step in run.trajectory(rows, progress=progress)]
+    if run.context is None:
+        return items, [None] * len(items)
+    return items, [run.context.replace_vectors(step) for step in run.context_trajectory(progress=progress).steps]
+
+
+def grid(run: RefinementRun, options: FigureOptions, progress=None):
+    """Recall@1 by how many neighbours are looked at and how many steps are taken, by refining again."""
+    from entourage.figures.grid import draw_grid
+
+    rows = _scored_rows(run, options, MOST_REFINED)
+    items = run.items if rows is None else run.items.take(rows)
+    counts = _neighbor_counts(run, len(items if run.context is None else run.context) - 1)
+    values = []
+    for done, k in enumerate(counts):
+        values.append(_recalls(run, items, k))
+        if progress:
+            progress("refining with other settings", done + 1, len(counts))
+    title = f"Recall@1 by neighbours and steps, {_count(len(items), len(run.items))}"
+    columns = range(run.n_steps + 1)
+    return draw_grid(values, counts, columns, "neighbours k", "steps T", title, value_title="recall@1, %")
+
+
+def _neighbor_counts(run: RefinementRun, available: int) -> list[int]:
+    used = int(run.refiner().n_neighbors_)
+    return [k for k in sorted({*_NEIGHBORS, used}) if k <= available]
+
+
+def _recalls(run: RefinementRun, items: Embeddings, k: int) -> list[float]:
+    """Recall@1 in percent after 0..T steps with k neighbours."""
+    refiner = copy.copy(run.refiner())
+    refiner.n_neighbors_ = k
+    queries = refined_steps(refiner, items, run.context, run.n_steps)
+    gallery = [None] * len(queries)
+    if run.context is not None:
+        gallery = refined_steps(refiner, run.context, None, run.n_steps)
+    recalls = []
+    for step, among in zip(queries, gallery, strict=True):
+        target = None if among is None else run.context.replace_vectors(among)
+        scores = evaluate_embeddings(items.replace_vectors(step), target, nmi=False)
+        recalls.append(100 * scores.metrics["recall@1"])
+    return recalls
+
+
+# ---- shared ------------------------------------------------------------------------------------------------------
+
+
+def changed_queries(run: RefinementRun, count: int) -> np.ndarray:
+    """Rows of the queries that a picture or a report shows; how many neighbours it shows of each decides nothing."""
+    return choose_changed(run.gains(), *rankings(run, SHOWN), count)
+
+
+def rankings(run: RefinementRun, shown: int) -> tuple[Neighbors, Neighbors]:
+    """The nearest items of each before and after, as many as are shown."""
+    return tuple(first(run.neighbors(when), shown) for when in ("before", "after"))
+
+
+def part_of(shown: Appearance, rows: np.ndarray) -> Appearance:
+    """How these rows look."""
+    picture = shown.picture and (lambda row: shown.picture(int(rows[row])))
+    texts = None if shown.texts is None else [shown.texts[row] for row in rows]
+    columns = [None if each is None else each[rows] for each in (shown.labels, shown.cameras, shown.sequences)]
+    return Appearance(shown.ids[rows], columns[0], picture, texts, *columns[1:])
+
+
+def _one(found: Neighbors, row: int) -> Neighbors:
+    return Neighbors(found.rows[[row]], found.similarities[[row]])
+
+
+def _scored_rows(run: RefinementRun, options: FigureOptions, most: int) -> np.ndarray | None:
+    return choose_rows(run.items, options.points or most, options.seed)
+
+
+def _scored_note(run: RefinementRun, items: Embeddings) -> str:
+    among = "themselves" if run.context is None else f"{len(run.context):,} of a gallery"
+    return f"{_count(len(items), len(run.items))}, searched among {among}"
+
+
+def _count(shown: int, whole: int) -> str:
+    return f"{whole:,} items" if shown == whole else f"{shown:,} of {whole:,} items"

@@ -1,0 +1,1 @@
+"""What all code stands on: progress, devices, threads, compilation, processes, random numbers, warnings, settings."""

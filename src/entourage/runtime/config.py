@@ -1,0 +1,181 @@
+"""Settings of a system: one frozen dataclass, whose fields a TOML file and command-line flags set alike.
+
+A setting that nobody knows is an error, and so is one of the wrong type: a typing mistake must not cost a night.
+"""
+
+import types
+import typing
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from entourage.errors import FileError, InputError
+
+__all__ = ["check_options", "check_types", "from_pairs", "from_toml", "to_dict"]
+
+Settings = TypeVar("Settings")
+
+
+def from_toml(cls: type[Settings], path=None, overrides: dict | None = None, *, preset: dict | None = None) -> Settings:
+    """Settings from a TOML file (or none), then from `overrides`, which win; the rest keep their defaults.
+
+    preset: a table that takes the place of those defaults.
+
+    Of a table, such as loss_options, the overrides replace those entries they name.
+
+    >>> from entourage.settings import BaselineSettings
+    >>> from_toml(BaselineSettings, overrides={"loss": "margin", "epochs": 3}).loss
+    'margin'
+    """
+    values = {} if path is None else _read(Path(path))
+    _check_known(cls, values, f"{path} sets")
+    _check_known(cls, overrides or {}, "there is")
+    try:
+        return cls(**_tuples(cls, _merged(_merged(preset or {}, values), overrides or {})))
+    except InputError as error:
+        where = f" (set in {path} or by a flag)" if path is not None else ""
+        raise InputError(f"{error}{where}") from error
+
+
+def from_pairs(pairs: Iterable[str]) -> dict[str, Any]:
+    """Texts such as `epochs=3` as a table: values as TOML writes them, bare words as text, a.b for b in the table a.
+
+    >>> from_pairs(["epochs=3", "loss=margin", "loss_options.beta=1.1", "step_after=[3, 5]"])
+    {'epochs': 3, 'loss': 'margin', 'loss_options': {'beta': 1.1}, 'step_after': [3, 5]}
+    """
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, given, value = pair.partition("=")
+        if not given or not name.strip():
+            raise InputError(f"a setting is given as {pair!r}; wanted name=value, such as epochs=3")
+        value = _toml_value(value)
+        for key in reversed(name.strip().split(".")):
+            value = {key: value}
+        values = _merged(values, value)
+    return values
+
+
+def to_dict(settings) -> dict[str, Any]:
+    """Every field by name, as plain values that JSON and TOML can hold."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(settings).items()}
+
+
+def check_types(settings) -> None:
+    """Refuse a field whose value is not of its declared type; a whole number will do for a float.
+
+    >>> from entourage.settings import BaselineSettings
+    >>> check_types(BaselineSettings(epochs="ten"))
+    Traceback (most recent call last):
+    entourage.errors.InputError: epochs is 'ten'; wanted a whole number
+    """
+    for name, kind in typing.get_type_hints(type(settings)).items():
+        value = getattr(settings, name)
+        if not _fits(value, kind):
+            raise InputError(f"{name} is {value!r}; wanted {_described(kind)}")
+
+
+def check_options(function, options: dict) -> None:
+    """Refuse an option that is not of the type the function declares; numpy's numbers and lists for tuples will do.
+
+    >>> def load(share: float = 0.5): ...
+    >>> check_options(load, {"share": "half"})
+    Traceback (most recent call last):
+    entourage.errors.InputError: share is 'half'; wanted a number
+    """
+    kinds = typing.get_type_hints(function)
+    for name, value in options.items():
+        kind = kinds.get(name, Any)
+        plain = tuple(value) if isinstance(value, list) else value.item() if hasattr(value, "item") else value
+        if not _fits(plain, kind):
+            raise InputError(f"{name} is {value!r}; wanted {_described(kind)}")
+
+
+# ---- reading -----------------------------------------------------------------------------------------------------
+
+
+def _toml_reader():
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10, where the same parser is installed under its first name
+        import tomli as tomllib
+    return tomllib
+
+
+def _toml_value(text: str):
+    """A value as TOML writes it; what TOML cannot read is text."""
+    tomllib = _toml_reader()
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+def _merged(values: dict, overrides: dict) -> dict:
+    """Both together, the second winning; tables are merged entry by entry."""
+    merged = dict(values)
+    for name, value in overrides.items():
+        both_tables = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = _merged(merged[name], value) if both_tables else value
+    return merged
+
+
+def _read(path: Path) -> dict:
+    tomllib = _toml_reader()
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"the settings {path} cannot be read ({reason}); wanted a TOML file") from error
+
+
+def _check_known(cls, values: dict, found: str) -> None:
+    known = [setting.name for setting in fields(cls)]
+    for name in values:
+        if name not in known:
+            raise InputError(f"{found} {name!r}, which is no setting; wanted one of {', '.join(sorted(known))}")
+
+
+def _tuples(cls, values: dict) -> dict:
+    """Lists of TOML as the tuples a frozen dataclass has."""
+    kinds = typing.get_type_hints(cls)
+    wanted = {name for name in values if typing.get_origin(kinds[name]) is tuple}
+    return {name: tuple(v) if name in wanted and isinstance(v, list) else v for name, v in values.items()}
+
+
+# ---- types -------------------------------------------------------------------------------------------------------
+
+_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    dict: "a table",
+    Path: "a path",
+    Any: "anything",
+}
+
+
+def _fits(value, kind) -> bool:
+    if kind is Any:
+        return True
+    if kind in (int, float):
+        allowed = (int,) if kind is int else (int, float)
+        return isinstance(value, allowed) and not isinstance(value, bool)
+    origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return any(_fits(value, each) for each in inside)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(each, inside[0]) for each in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(each, inside[1]) for each in value.values())
+    return isinstance(value, kind)
+
+
+def _described(kind) -> str:
+    origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return " or ".join(_described(each) for each in inside if each is not type(None)) + ", or nothing"
+    if origin is tuple:
+        return f"a list, each {_described(inside[0])}"
+    return _NAMES.get(origin or kind, str(kind))

@@ -1,0 +1,114 @@
+"""Vectors written block by block, so that only one block of them is ever in memory."""
+
+import csv
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from entourage.errors import FileError
+from entourage.stores.atomic import check_free, whole_file
+from entourage.stores.vectors import ENCODER
+
+__all__ = ["check_streamable", "labels_beside", "write_blocks"]
+
+FORMATS = (".npz", ".parquet", ".npy")
+
+
+def check_streamable(target, *, overwrite: bool) -> Path:
+    """The path, if write_blocks can write there."""
+    target = Path(target)
+    if target.suffix.lower() not in FORMATS:
+        raise FileError(
+            f"the output {target} ends in {target.suffix or 'nothing'}; vectors are written to {', '.join(FORMATS)}: "
+            "choose one of them"
+        )
+    if target.is_dir():
+        raise FileError(f"{target} is a folder; wanted the name of a file: choose another name")
+    if target.suffix.lower() == ".npy":
+        check_free(labels_beside(target), overwrite=overwrite)
+    return check_free(target, overwrite=overwrite)
+
+
+def labels_beside(target) -> Path:
+    """Where the ids and labels of a .npy are, which has no room for them: a .csv of the same name."""
+    return Path(target).with_suffix(".csv")
+
+
+def write_blocks(
+    target,
+    blocks: Iterable[np.ndarray],
+    dim: int,
+    ids: np.ndarray,
+    labels=None,
+    *,
+    cameras=None,
+    sequences=None,
+    encoder: str | None = None,
+) -> None:
+    """Write blocks (n_i, d) float32, one below the other, with ids and what else is known, (N,) each, whole or not.
+
+    encoder: the fingerprint of what made them, for `encoder_of_vectors`. .npz and .parquet hold everything; beside a
+    .npy, which can be memory-mapped, ids and labels stand in a .csv.
+    """
+    target = Path(target)
+    columns = {"ids": ids, "labels": labels, "cameras": cameras, "sequences": sequences}
+    columns = {name: values for name, values in columns.items() if values is not None}
+    suffix = target.suffix.lower()
+    with whole_file(target) as temporary:
+        if suffix == ".parquet":
+            _write_parquet(temporary, blocks, dim, columns, encoder)
+        elif suffix == ".npz":
+            _write_npz(temporary, blocks, dim, columns, encoder)
+        else:
+            with temporary.open("wb") as file:
+                _write_array(file, blocks, (len(ids), dim))
+            with whole_file(labels_beside(target)) as beside:
+                _write_csv(beside, columns)
+
+
+def _write_npz(path: Path, blocks, dim: int, columns: dict, encoder: str | None) -> None:
+    with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+        with archive.open("vectors.npy", "w", force_zip64=True) as file:
+            _write_array(file, blocks, (len(columns["ids"]), dim))
+        made_by = {} if encoder is None else {ENCODER: np.array([encoder])}
+        for name, column in (columns | made_by).items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.ascontiguousarray(column), allow_pickle=False)
+
+
+def _write_array(file, blocks, shape: tuple[int, int]) -> None:
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    for block in blocks:
+        file.write(np.ascontiguousarray(block, "<f4").tobytes())
+
+
+def _singular(name: str) -> str:
+    """What a column of a table is called: a cell holds one of them."""
+    return name.removesuffix("s")
+
+
+def _write_parquet(path: Path, blocks, dim: int, columns: dict, encoder: str | None) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    others = [(_singular(name), pa.array(column[:1]).type) for name, column in columns.items()]
+    schema = pa.schema([("vector", pa.list_(pa.float32())), *others], None if encoder is None else {ENCODER: encoder})
+    start = 0
+    with pq.ParquetWriter(path, schema) as writer:
+        for block in blocks:
+            rows = slice(start, start + len(block))
+            offsets = np.arange(len(block) + 1, dtype=np.int32) * dim
+            vectors = pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(block, np.float32).ravel()))
+            cells = [pa.array(column[rows]) for column in columns.values()]
+            writer.write_table(pa.table([vectors, *cells], schema=schema))
+            start = rows.stop
+
+
+def _write_csv(path: Path, columns: dict) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(map(_singular, columns))
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))

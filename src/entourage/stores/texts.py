@@ -1,0 +1,59 @@
+"""Texts, one for each vector: .json (a list), .txt (a line each) or .csv (columns id and text)."""
+
+import csv
+import json
+from pathlib import Path
+
+from entourage.errors import FileError, InputError
+from entourage.stores.labels import ID_NAMES, one_spelling
+from entourage.stores.reading import existing, readable
+from entourage.values import Embeddings
+
+__all__ = ["read_texts"]
+
+FORMATS = (".json", ".txt", ".csv")
+_TEXT_NAMES = ("texts", "text")
+
+
+def read_texts(path, items: Embeddings) -> list[str]:
+    """A text for each of the N items; a .csv with an id column is joined to ids the items have, else order decides."""
+    path = existing(path, FORMATS, "texts")
+    with readable(path):
+        content = path.read_text(encoding="utf-8-sig")
+        if path.suffix.lower() == ".json":
+            texts = _listed(path, json.loads(content))
+        elif path.suffix.lower() == ".txt":
+            texts = content.removesuffix("\n").split("\n")
+        else:
+            texts = _csv_texts(path, list(csv.reader(content.splitlines(keepends=True))), items)
+    if len(texts) != len(items):
+        raise InputError(f"{path} has {len(texts)} texts for {len(items)} vectors; wanted one per vector, in order")
+    return texts
+
+
+def _listed(path: Path, content) -> list[str]:
+    if not isinstance(content, list) or not all(isinstance(text, str) for text in content):
+        raise FileError(f'{path} holds a {type(content).__name__} that is no list of texts; wanted ["...", ...]')
+    return content
+
+
+def _csv_texts(path: Path, rows: list[list[str]], items: Embeddings) -> list[str]:
+    header = [name.strip().lower() for name in rows[0]] if rows else []
+    text_name, id_name = one_spelling(header, _TEXT_NAMES), one_spelling(header, ID_NAMES)
+    if text_name is None:
+        raise FileError(f"{path} has the columns {', '.join(header) or 'none'}; wanted one called `text`: rename it")
+    rows = [row for row in rows[1:] if row]
+    short = next((row for row in rows if len(row) != len(header)), None)
+    if short is not None:
+        raise FileError(f"a line of {path} has {len(short)} cells; wanted {len(header)}: correct {','.join(short)!r}")
+    texts = [row[header.index(text_name)] for row in rows]
+    if id_name is None or not items.named:
+        return texts
+    by_id = dict(zip([row[header.index(id_name)].strip() for row in rows], texts, strict=True))
+    missing = [item for item in items.ids.astype(str).tolist() if item not in by_id]
+    if missing:
+        raise InputError(
+            f"{len(missing)} of {len(items)} ids have no line in {path}, the first is {missing[0]!r}; "
+            "wanted a text for every vector: add those lines"
+        )
+    return [by_id[item] for item in items.ids.astype(str).tolist()]

@@ -1,0 +1,1 @@
+"""The baseline: an encoder trained by a metric loss over class-balanced batches."""

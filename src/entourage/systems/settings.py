@@ -1,0 +1,94 @@
+"""What every system lets one choose: the encoder, its batches, its optimiser and when to stop."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from entourage.errors import InputError
+from entourage.runtime.config import check_types
+
+__all__ = ["EncoderSettings", "MetricLossSettings", "NOT_DECISIVE"]  # noqa: RUF022 (in the order of `sorted`)
+
+NOT_DECISIVE = {"workers", "device", "tensorboard"}  # settings a resumed run may change
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """What every system that trains an encoder lets one choose."""
+
+    encoder: str = "auto"
+    """The encoder by name: "small", "small-rgb", "linear", "mlp", a saved one by folder, a Hugging Face vision model by
+    hub name or folder; "auto" is the small one that takes the items: grey pictures, colours, or vectors."""
+    encoder_options: dict[str, Any] = field(default_factory=dict)
+    """What the encoder takes besides: pooling, freeze_batch_norm, ..."""
+    dim: int = 128
+    """Dimensions of the embedding."""
+    image_size: int | None = None
+    """Height and width the encoder sees; None for the encoder's own, or that of pictures in memory."""
+    batch_classes: int = 32
+    """Classes in a batch."""
+    batch_per_class: int = 4
+    """Pictures of each of them."""
+    epochs: int = 20
+    """Passes over the training pictures, at most."""
+    patience: int = 5
+    """Stop once a score is this many epochs past the best."""
+    evaluate_every: int = 1
+    """Epochs between two scores of the classes held out."""
+    learning_rate: float = 1e-3
+    """Of the encoder; 1e-5 to 1e-4 for a pretrained one."""
+    weight_decay: float = 1e-4
+    """Of the encoder's weights."""
+    clip: float | None = None
+    """The largest norm of the gradient; None for no limit."""
+    scheduler: str = "constant"
+    """How the learning rates change: constant, cosine or step."""
+    step_after: tuple[int, ...] = ()
+    """The epochs after which "step" divides the learning rates by ten."""
+    validation_share: float = 0.2
+    """Share of the training classes held out, to choose the epoch that is kept; 0 keeps the last."""
+    augment: bool = True
+    """Random crops and flips in training, as far as the encoder's preprocessing has any."""
+    seed: int = 0
+    """Decides weights, held-out classes, batches and augmentation."""
+    workers: int | None = None
+    """Threads that decode pictures; None for one per core."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:1; auto takes CUDA if there is any."""
+    amp: bool = False
+    """Forward passes in bfloat16, on CUDA; a CPU ignores it."""
+    tensorboard: bool = False
+    """Also log for TensorBoard."""
+
+    def __post_init__(self):
+        check_types(self)
+        for name in ("dim", "batch_classes", "batch_per_class", "evaluate_every", "patience", "image_size", "workers"):
+            self._check(name, 1, "or more")
+        self._check("batch_classes", 2, "or more, so that there is something to tell apart")
+        self._check("batch_per_class", 2, "or more, so that there is something to bring together")
+        for name in ("epochs", "seed", "learning_rate", "weight_decay"):
+            self._check(name, 0, "or more")
+        if self.clip is not None and self.clip <= 0:
+            raise InputError(f"clip is {self.clip}; wanted more than 0, or nothing for no limit")
+        if not 0 <= self.validation_share < 1:
+            raise InputError(f"validation_share is {self.validation_share}; wanted 0 or more and less than 1")
+
+    def _check(self, name: str, least: int, wanted: str) -> None:
+        value = getattr(self, name)
+        if value is not None and not value >= least:
+            raise InputError(f"{name} is {value}; wanted {least} {wanted}")
+
+
+@dataclass(frozen=True)
+class MetricLossSettings(EncoderSettings):
+    """What a system that trains by a metric loss lets one choose besides."""
+
+    loss: str = "ms"
+    """The loss by name; see training.losses.LOSSES."""
+    loss_options: dict[str, Any] = field(default_factory=dict)
+    """What the loss takes besides."""
+    loss_learning_rate: float | None = None
+    """Of the loss's own parameters; None for 100 times the encoder's."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self._check("loss_learning_rate", 0, "or more")

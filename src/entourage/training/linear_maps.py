@@ -1,0 +1,110 @@
+"""Linear maps learned from labels: within-class whitening, and a head trained by a metric loss.
+
+Every covariance is regularised alike: an eigenvalue w counts as (1 - shrinkage) w + shrinkage mean(w).
+N training items of C classes, d dimensions.
+"""
+
+from collections.abc import Iterable
+from itertools import chain, count, islice
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from entourage.errors import InputError
+from entourage.training.losses import multi_similarity
+from entourage.training.sampling import class_balanced_batches
+
+__all__ = [
+    "class_means",
+    "eigen",
+    "head_maps",
+    "head_maps_by_epoch",
+    "inverse_roots",
+    "within_class_covariance",
+    "within_class_whitening_map",
+]
+
+# Below this share of the largest eigenvalue there is only the rounding of float32 vectors.
+_NOTHING = 1e-10
+_BATCH = (64, 2)  # classes, items of each
+
+
+def class_means(vectors, codes) -> tuple[np.ndarray, np.ndarray]:
+    """Means (C, d) and sizes (C,) of the classes 0..C-1 of vectors (N, d)."""
+    counts = np.bincount(codes)
+    order = np.argsort(codes, kind="stable")
+    starts = np.cumsum(counts) - counts
+    return np.add.reduceat(np.asarray(vectors, np.float64)[order], starts, axis=0) / counts[:, None], counts
+
+
+def within_class_covariance(vectors, codes) -> np.ndarray:
+    """Pooled covariance of vectors (N, d) around the means of their classes 0..C-1, divided by N - C; (d, d)."""
+    vectors = np.asarray(vectors, np.float64)
+    means, counts = class_means(vectors, codes)
+    if len(vectors) == len(counts):
+        raise InputError(f"all {len(counts)} classes have one item; wanted some with two or more to see them vary")
+    around = vectors - means[codes]
+    return around.T @ around / (len(vectors) - len(counts))
+
+
+def within_class_whitening_map(vectors, codes, shrinkage: float) -> np.ndarray:
+    """((1 - shrinkage) S_w + shrinkage mean-eigenvalue I)^(-1/2) of the within-class covariance S_w; (d, d)."""
+    values, axes = eigen(within_class_covariance(vectors, codes))
+    return axes * inverse_roots(values, shrinkage) @ axes.T
+
+
+def eigen(covariance) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (d,), largest first, and their axes as columns (d, d)."""
+    values, axes = np.linalg.eigh(covariance)
+    return np.maximum(values[::-1], 0), axes[:, ::-1]
+
+
+def inverse_roots(values, shrinkage: float, n_components: int | None = None) -> np.ndarray:
+    """((1 - shrinkage) w + shrinkage mean(w))^(-1/2) of the leading eigenvalues w, (m,)."""
+    m = len(values) if n_components is None else n_components
+    if m > len(values):
+        raise InputError(f"n_components is {m}; wanted at most {len(values)}, the number of dimensions")
+    shrunk = ((1 - shrinkage) * values + shrinkage * values.mean())[:m]
+    varied = int((shrunk > _NOTHING * shrunk[0]).sum())
+    if varied < m:
+        raise InputError(
+            f"the training vectors vary in {varied} of {m} directions; wanted all of them: "
+            "raise shrinkage above 0 or bring more items"
+        )
+    return shrunk**-0.5
+
+
+def head_maps(vectors, codes, steps: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0) -> dict:
+    """Maps M (d, d) after each of the given numbers of steps: M starts as the identity and is trained by Adam on the
+    multi-similarity loss of normalise(x M) over class-balanced batches of unit vectors (N, d).
+
+    One training serves all: {steps: M} with 0 for the identity.
+    """
+    wanted = sorted(set(steps))
+    x, labels = torch.from_dlpack(np.asarray(vectors, np.float32)), torch.as_tensor(codes)
+    head = torch.eye(x.shape[1], requires_grad=True)
+    optimizer = torch.optim.Adam([head], learning_rate, fused=True)
+    maps = {0: np.eye(x.shape[1], dtype=np.float32)}
+    epochs = (_batches(codes, seed, epoch) for epoch in count(1))  # counted as in training.py, where 0 is the start
+    for done, batch in enumerate(islice(chain.from_iterable(epochs), wanted[-1]), start=1):
+        loss = multi_similarity(F.normalize(x[batch] @ head, dim=1), labels[batch])
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        if done in wanted:
+            maps[done] = head.detach().numpy().copy()
+    return {done: maps[done] for done in wanted}
+
+
+def head_maps_by_epoch(vectors, codes, epochs: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0) -> dict:
+    """`head_maps` counted in passes over the items: {epochs: M}."""
+    batches = len(_batches(codes, seed, 1))
+    steps = {batches * epoch: epoch for epoch in epochs}
+    return {
+        steps[n]: head for n, head in head_maps(vectors, codes, steps, learning_rate=learning_rate, seed=seed).items()
+    }
+
+
+def _batches(codes, seed: int, epoch: int) -> np.ndarray:
+    return class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch)

@@ -1,0 +1,398 @@
+"""The doctor: every number against a direct computation, and verdicts against what refinement then does."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from typer.testing import CliRunner
+
+from entourage import ContextRefiner, Embeddings, evaluate
+from entourage.cli import app
+from entourage.compare.doctor import Diagnosis, Finding, examine, judge
+from entourage.evaluation import mean_average_precision_at_r
+from entourage.refiner.network import build_graph
+from entourage.refiner.universal import forecast, universal_network
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def clusters(classes: int, per_class: int, noise: float, dim: int = 32, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(classes), per_class)
+    return rng.normal(size=(classes, dim))[labels] + noise * rng.normal(size=(len(labels), dim)), labels
+
+
+def outcome(diagnosis: Diagnosis) -> str:
+    return diagnosis.verdict.partition(":")[0].removeprefix("refinement ")
+
+
+def values(diagnosis: Diagnosis) -> dict:
+    return {found.name: found.value for found in diagnosis.findings}
+
+
+@pytest.fixture(scope="module")
+def items() -> Embeddings:
+    """Classes of uneven size with an exact copy, a near copy of another label, and an item alone in its class."""
+    vectors, labels = clusters(12, 9, 1.0, seed=3)
+    vectors, labels = vectors[:-4], labels[:-4].copy()
+    vectors[10], vectors[50] = vectors[9], vectors[3] + 1e-4
+    labels[70] = 99
+    return Embeddings.from_vectors(vectors, [f"item {row:03}" for row in range(len(labels))], labels)
+
+
+@pytest.fixture(scope="module")
+def seen(items) -> dict:
+    return values(examine(items))
+
+
+@pytest.fixture(scope="module")
+def distinct(items):
+    """Similarities and labels of the distinct items, and their neighbours nearest first, by hand."""
+    kept = np.delete(np.arange(len(items)), [10, 50])
+    similarities = items.vectors[kept] @ items.vectors[kept].T
+    np.fill_diagonal(similarities, -np.inf)
+    return items.labels[kept], np.argsort(-similarities, axis=1)
+
+
+# ---- each number against a direct computation ----------------------------------------------------------------------
+
+
+def test_copies(items, seen):
+    assert seen["distinct_items"] == len(items) - 2
+    assert (seen["exact_copies"], seen["near_copies"]) == (2, 4)
+    assert seen["copies_across_labels"] == 1
+    assert seen["copies_to_check"] == [["item 003", "item 050"]]
+
+
+def test_pairs_of_copies_are_counted_one_by_one():
+    vectors, _ = clusters(30, 1, 1.0)
+    crowd = np.repeat(np.arange(30), [4, 3, *[1] * 28])
+    labels = np.array([0, 0, 1, 2, 5, 5, 6, *range(10, 38)])
+    found = values(examine(Embeddings.from_vectors(vectors[crowd], labels=labels)))
+    pairs = [(i, j) for i in range(35) for j in range(i) if crowd[i] == crowd[j] and labels[i] != labels[j]]
+    assert found["copies_across_labels"] == len(pairs) == 7
+    assert found["copies_to_check"] == [[0, 2], [2, 3], [4, 6]]
+    assert (found["exact_copies"], found["near_copies"], found["distinct_items"]) == (7, 7, 30)
+
+
+def test_the_estimate_is_that_of_the_refiner(items, seen):
+    assert seen["estimated_purity"] == pytest.approx(forecast(items).purity, abs=1e-7)
+
+
+def test_the_suggested_k_is_how_many_the_scorer_believes_in(items, seen):
+    network = universal_network()
+    chances = network.scorer.probabilities(build_graph(items, int(universal_network().n_neighbors)).relations)
+    assert chances[:, -1].mean() < 0.5
+    assert seen["suggested_k"] == round(float(chances.sum(axis=1).mean()))
+
+
+def test_the_suggested_k_goes_on_where_the_list_ends_too_early():
+    vectors, _ = load_digits(return_X_y=True)
+    items = Embeddings.from_vectors(vectors)
+    chances = universal_network().scorer.probabilities(
+        build_graph(items, int(universal_network().n_neighbors)).relations
+    )
+    assert chances[:, -1].mean() > 0.5
+    assert values(examine(items))["suggested_k"] == round(2 * float(chances.sum(axis=1).mean()))
+
+
+@pytest.mark.parametrize(("size", "noise", "bounds"), [(2, 1.0, (4, 4)), (40, 0.5, (18, 24))])
+def test_the_suggested_k_follows_the_classes(size, noise, bounds):
+    found = values(examine(Embeddings.from_vectors(clusters(50, size, noise)[0])))
+    assert bounds[0] <= found["suggested_k"] <= bounds[1]
+
+
+def test_the_suggested_k_is_no_more_than_refinement_looks_at():
+    assert values(examine(Embeddings.from_vectors(np.eye(11))))["suggested_k"] == 2
+
+
+def test_hubness(seen, distinct):
+    _, ranking = distinct
+    listed = np.array([(ranking[:, :10] == item).any(axis=1).sum() for item in range(len(ranking))])
+    skewness = np.mean(((listed - listed.mean()) / listed.std()) ** 3)
+    assert seen["hubness"] == pytest.approx(skewness)
+    assert seen["never_listed"] == (listed == 0).mean()
+    assert seen["most_listed"] == listed.max()
+
+
+def test_a_hub_is_pointed_out():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(200, 300))
+    vectors[:4] = vectors.mean(axis=0) + 0.01 * vectors[:4]  # in the middle of everything
+    note = {found.name: found.note for found in examine(Embeddings.from_vectors(vectors)).findings}["hubness"]
+    assert "far too many" in note
+
+
+def test_mean_cosine(items, seen):
+    similarities = items.vectors.astype(np.float64) @ items.vectors.T.astype(np.float64)
+    assert seen["mean_cosine"] == pytest.approx(similarities[~np.eye(len(items), dtype=bool)].mean(), abs=1e-6)
+
+
+def test_a_narrow_cone_is_pointed_out():
+    vectors, _ = clusters(10, 6, 1.0)
+    notes = {found.name: found.note for found in examine(Embeddings.from_vectors(vectors + 5)).findings}
+    assert "narrow cone" in notes["mean_cosine"]
+
+
+def test_purity(seen, distinct):
+    labels, ranking = distinct
+    nearest, everyone = labels[ranking[:, :8]], labels[ranking[:, :-1]]
+    same = (everyone == labels[:, None]).sum(axis=1)
+    true, chance = (nearest == labels[:, None]).mean(), same.mean() / (len(labels) - 1)
+    possible = np.mean([min(count, 8) / 8 for count in same])
+    assert seen["true_purity"] == pytest.approx(true)
+    assert seen["chance_purity"] == pytest.approx(chance)
+    assert seen["possible_purity"] == pytest.approx(possible)
+    assert seen["above_chance"] == pytest.approx((true - chance) / (possible - chance))
+    assert seen["room"] == pytest.approx(1 - true / possible)
+
+
+def test_scores_are_those_of_evaluate(items, seen):
+    scores = evaluate(items.vectors, items.labels, nmi=False).metrics
+    assert seen["recall@1"] == pytest.approx(scores["recall@1"])
+    assert seen["map@r"] == pytest.approx(scores["map@r"])
+    assert seen["possible_map@r"] == pytest.approx(1 - 1 / len(items))
+
+
+def test_class_sizes(items, seen):
+    sizes = np.array([(items.labels == label).sum() for label in set(items.labels.tolist())])
+    assert (seen["smallest_class"], seen["largest_class"]) == (1, 9)
+    assert seen["median_class"] == np.median(sizes)
+    assert (seen["classes_with_one_item"], seen["usable_classes"]) == (1, 12)
+    assert seen["classes_below_k"] == (sizes < seen["suggested_k"]).sum()
+
+
+def test_confusable_classes(seen, distinct):
+    labels, ranking = distinct
+    counts = {}
+    for label, row in zip(labels, ranking[:, :8], strict=True):
+        for other in labels[row]:
+            if other != label:
+                pair = (min(label, other), max(label, other))
+                counts[pair] = counts.get(pair, 0) + 1
+    most = sorted(counts, key=lambda pair: (-counts[pair], pair))[:5]
+    assert [(*entry["classes"], entry["wrong_neighbors"]) for entry in seen["confusable_classes"]] == [
+        (*pair, counts[pair]) for pair in most
+    ]
+
+
+# ---- small and odd sets --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 19])
+def test_a_handful_of_items(count, labelled):
+    vectors = np.random.default_rng(0).normal(size=(count, 4))
+    diagnosis = examine(Embeddings.from_vectors(vectors, labels=np.arange(count) // 2 if labelled else None))
+    assert diagnosis.verdict.startswith(f"refinement will not help: {count} distinct vectors")
+    json.dumps(diagnosis.document(), allow_nan=False)
+    assert len(diagnosis.table().splitlines()) == len(diagnosis.findings)
+
+
+@pytest.mark.parametrize("dim", [1, 8, 384])
+def test_all_items_are_the_same(dim):
+    vector = np.random.default_rng(0).normal(size=dim)
+    diagnosis = examine(Embeddings.from_vectors(np.tile(vector, (50, 1)), labels=np.arange(50) % 2))
+    assert diagnosis.verdict.startswith("refinement will not help: 1 distinct vector")
+    found = values(diagnosis)
+    assert (found["exact_copies"], found["copies_across_labels"], found["hubness"]) == (50, 625, None)
+    assert "not measured" in diagnosis.table()
+    json.dumps(diagnosis.document(), allow_nan=False)
+
+
+def test_one_class_tells_nothing():
+    diagnosis = examine(Embeddings.from_vectors(clusters(10, 6, 1.0)[0], labels=np.zeros(60, int)))
+    assert outcome(diagnosis) == "cannot be judged"
+
+
+def test_the_order_of_items_does_not_matter(items, seen):
+    order = np.random.default_rng(0).permutation(len(items))
+    again = values(examine(items.take(order)))
+    for name, value in seen.items():
+        assert again[name] == (pytest.approx(value, abs=1e-6) if isinstance(value, float) else value)
+
+
+# ---- verdicts against what refinement does -------------------------------------------------------------------------
+
+DIGITS = load_digits(return_X_y=True)
+RANDOM = np.random.default_rng(0).normal(size=(300, 32))
+# name: (vectors and labels, verdict without labels, verdict with labels)
+SETS = {
+    "no noise": (clusters(20, 10, 0.3), "will do little", "will do little"),
+    "some noise": (clusters(20, 10, 1.0), "should help", "should help"),
+    "much noise": (clusters(20, 10, 1.5), "should help", "should help"),
+    "too much noise": (clusters(20, 10, 2.0), "will not help", "may help"),
+    "hardly a class left": (clusters(20, 10, 3.0), "will not help", "will not help"),
+    "small classes": (clusters(20, 4, 1.0), "should help", "should help"),
+    "small classes, noise": (clusters(20, 4, 1.5), "should help", "should help"),
+    "classes of three": (clusters(100, 3, 0.7), "should help", "may help"),
+    "classes of twenty": (clusters(50, 20, 1.0), "should help", "should help"),
+    "few large classes": (clusters(5, 100, 1.5), "should help", "should help"),
+    "few large classes, noise": (clusters(5, 100, 2.5), "should help", "should help"),
+    "few dimensions": (clusters(24, 20, 0.6, dim=8), "may help", "should help"),
+    "pure noise": ((RANDOM, np.repeat(np.arange(10), 30)), "will not help", "will not help"),
+    "every item alone": ((RANDOM, np.arange(300)), "will not help", "will not help"),
+    "a handful": (clusters(3, 5, 0.5, dim=8), "will not help", "will not help"),
+    "digits": (DIGITS, "should help", "should help"),
+}
+
+
+def gain(vectors, labels) -> tuple[float, bool]:
+    """What refining without labels does to MAP@R, and whether it returns the vectors as they are."""
+    raw = Embeddings.from_vectors(vectors).vectors
+    refined = ContextRefiner().fit_transform(raw)
+    before, after = (mean_average_precision_at_r(Embeddings.from_vectors(e, labels=labels)) for e in (raw, refined))
+    return after - before, np.array_equal(raw, refined)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_verdicts_come_true(name):
+    (vectors, labels), without, with_labels = SETS[name]
+    assert outcome(examine(Embeddings.from_vectors(vectors))) == without
+    assert outcome(examine(Embeddings.from_vectors(vectors, labels=labels))) == with_labels
+    change, unchanged = gain(vectors, labels)
+    assert unchanged == (without == "will not help")
+    for verdict in (without, with_labels):
+        assert change > {"should help": 0.01}.get(verdict, -0.002)
+        assert verdict != "will do little" or change < 0.03
+
+
+@pytest.mark.parametrize("classes", [2, 10])
+@pytest.mark.parametrize("dim", [2, 5, 32])
+def test_labels_that_do_not_follow_the_vectors_are_seen(classes, dim):
+    """Neighbourhoods may look fine, and in few dimensions always do: only labels can tell."""
+    vectors, _ = clusters(20, 20, 0.8, dim=dim)
+    labels = np.random.default_rng(1).integers(classes, size=400)
+    assert outcome(examine(Embeddings.from_vectors(vectors, labels=labels))) == "will not help"
+    assert abs(gain(vectors, labels)[0]) < 0.005
+
+
+def test_the_verdict_names_the_reason_and_what_to_do():
+    fine = {"distinct_items": 500, "estimated_purity": 0.7}
+    labelled = {
+        **fine,
+        "chance_purity": 0.1,
+        "possible_purity": 1.0,
+        "above_chance": 0.6,
+        "room": 0.4,
+        "usable_classes": 20,
+        "possible_map@r": 0.9,
+        "map@r": 0.5,
+    }
+    assert judge(fine, 64) == (
+        "refinement should help: about 70 % of the nearest neighbours seem to belong together. "
+        "Next: entourage refine, or entourage fit if there are labels."
+    )
+    assert "even random vectors" in judge(fine, 8)
+    assert "only 10 %" in judge(fine | {"estimated_purity": 0.1}, 64)
+    assert "already pure" in judge(fine | {"estimated_purity": 0.99}, 64)
+    assert "60 % of the nearest" in judge(labelled, 64) and judge(labelled, 64).endswith("entourage fit.")
+    assert judge(labelled | {"usable_classes": 5}, 64).endswith("entourage refine, as there are few classes.")
+    assert "0.5 points below" in judge(labelled | {"map@r": 0.895}, 64)
+    assert "collect more per class" in judge(labelled | {"possible_purity": 0.0, "room": None}, 64)
+    assert "check the labels" in judge(labelled | {"above_chance": 0.1}, 64)
+    assert "may help: only 60 %" in judge(labelled | {"above_chance": 0.3}, 64)
+    assert "may help: 60 %" in judge(labelled | {"possible_purity": 0.2}, 64)
+    assert "only labels can teach which" in judge(labelled | {"estimated_purity": 0.1}, 64)
+    assert "collect 6 classes" in judge(labelled | {"estimated_purity": 0.1, "usable_classes": 5}, 64)
+
+
+# ---- the command line ----------------------------------------------------------------------------------------------
+
+
+def run(command: str):
+    return CliRunner().invoke(app, command.split(), catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("doctor")
+    vectors, labels = clusters(20, 10, 1.0)
+    np.save(folder / "v.npy", vectors)
+    np.save(folder / "l.npy", labels)
+    (folder / "l.txt").write_text("\n".join(f"class {label}" for label in labels) + "\n")
+    np.savez(folder / "v.npz", vectors=vectors, labels=labels, coarse=labels % 3)
+    np.save(folder / "one.npy", vectors[:1])
+    np.save(folder / "short.npy", labels[:-1])
+    vectors[3] = np.nan
+    np.save(folder / "nan.npy", vectors)
+    return folder
+
+
+@pytest.fixture
+def inside(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+def test_the_document(inside):
+    outcome = run("doctor v.npy --labels l.npy --json")
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    document = json.loads(outcome.stdout)
+    assert list(document) == ["protocol", "metrics", "findings", "verdict"]
+    assert (document["protocol"]["items"], document["protocol"]["dimensions"]) == (200, 32)
+    assert all(set(found) == {"name", "value", "note"} for found in document["findings"])
+    numbers = {f["name"]: f["value"] for f in document["findings"] if isinstance(f["value"], int | float)}
+    assert document["metrics"] == numbers
+    assert document["verdict"].startswith("refinement should help: ")
+
+
+def test_without_labels(inside):
+    document = json.loads(run("doctor v.npy --json").stdout)
+    assert document["protocol"]["classes"] is None
+    assert "map@r" not in document["metrics"] and "estimated_purity" in document["metrics"]
+
+
+def test_the_table_says_the_same(inside):
+    text, document = run("doctor v.npz"), json.loads(run("doctor v.npz --json").stdout)
+    lines = text.stdout.splitlines()
+    assert text.exit_code == 0 and lines[-1] == document["verdict"]
+    assert any(line.split()[:2] == ["map@r", f"{document['metrics']['map@r']:.3f}"] for line in lines)
+    assert any(line.startswith("estimated purity ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("command", "classes"), [("v.npz", 20), ("v.npz --labels coarse", 3), ("v.npy --labels l.txt", 20)]
+)
+def test_where_labels_come_from(inside, command, classes):
+    assert json.loads(run(f"doctor {command} --json").stdout)["protocol"]["classes"] == classes
+
+
+def test_the_suggested_k_can_be_typed(inside, tmp_path):
+    found = next(f for f in json.loads(run("doctor v.npy --json").stdout)["findings"] if f["name"] == "suggested_k")
+    typed = found["note"].split("`")[1].removeprefix("entourage ").replace("VECTORS", "v.npy")
+    outcome = run(f"{typed} --out {tmp_path}/out.npy --json")
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    assert json.loads(outcome.stdout)["protocol"]["neighbors"].startswith(f"{found['value']}, ")
+    refined = ContextRefiner(found["value"]).fit_transform(np.load("v.npy"))
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), refined)
+
+
+def test_one_item_on_the_command_line(inside):
+    outcome = run("doctor one.npy")
+    assert outcome.exit_code == 0 and "will not help: 1 distinct vector" in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("nan.npy", "nan.npy: row 3 of the vectors contains NaN"),
+        ("no.npy", "no.npy does not exist"),
+        ("v.npy --labels short.npy", "199"),
+        ("v.npz --labels colour", "colour"),
+    ],
+)
+def test_bad_input_gets_one_sentence(inside, command, message):
+    outcome = run(f"doctor {command}")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert len(outcome.stderr.splitlines()) == 1 and outcome.stderr.startswith("error: ")
+    assert message in outcome.stderr
+
+
+def test_findings_as_text():
+    assert [str(Finding("x", value)) for value in (None, [1, 2], 0.5, 12345)] == [
+        "not measured",
+        "2",
+        "0.500",
+        "12,345",
+    ]

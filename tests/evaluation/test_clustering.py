@@ -1,0 +1,92 @@
+"""k-means: its steps against plain loops, its results against scikit-learn."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.cluster import KMeans
+
+from entourage.evaluation.clustering import MOST_ITERATIONS, _means, _nearest, _start, few_clusters, kmeans
+from entourage.evaluation.metrics import normalized_mutual_information
+from entourage.values import Embeddings
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def sample(n_classes=40, per_class=8, seed=0) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(n_classes), per_class)
+    vectors = draw.normal(size=(n_classes, 16))[labels] + 0.8 * draw.normal(size=(len(labels), 16))
+    return Embeddings.from_vectors(vectors).vectors, labels
+
+
+def test_each_vector_goes_to_its_nearest_centre_and_each_centre_to_the_mean():
+    vectors = sample()[0]
+    centres = np.random.default_rng(1).normal(size=(30, 16)).astype(np.float32)  # of any length
+    wanted = np.linalg.norm(vectors[:, None] - centres, axis=2).argmin(axis=1)
+    clusters = _nearest(torch.from_numpy(vectors.copy()), torch.from_numpy(centres)).numpy()
+    assert clusters.tolist() == wanted.tolist()
+    means = _means(*map(torch.from_numpy, (vectors.copy(), wanted, centres))).numpy()
+    assert len(np.unique(wanted)) < 30, "precondition: a cluster is empty"
+    for cluster in range(30):
+        members = vectors[wanted == cluster]
+        mean = members.mean(axis=0) if len(members) else centres[cluster]
+        np.testing.assert_allclose(means[cluster], mean, atol=1e-6)
+
+
+def test_it_clusters_as_well_as_scikit_learn():
+    scores = {"ours": [], "theirs": []}
+    for seed in range(8):
+        vectors, labels = sample(seed=seed)
+        theirs = KMeans(40, n_init=1, random_state=seed).fit_predict(vectors)
+        scores["ours"].append(normalized_mutual_information(labels, kmeans(vectors, 40, seed)))
+        scores["theirs"].append(normalized_mutual_information(labels, theirs))
+    assert np.mean(scores["ours"]) > np.mean(scores["theirs"]) - np.std(scores["theirs"]) / 2
+
+
+def test_the_first_centres_reach_every_class_where_classes_lie_far_apart():
+    vectors = np.repeat(np.eye(50, dtype=np.float32), 6, axis=0)
+    rows = _start(torch.from_numpy(vectors), 50, np.random.default_rng(0), lambda *_: None)
+    assert sorted(rows // 6) == list(range(50))
+
+
+def test_the_seed_decides_and_the_input_is_left_as_it_was():
+    vectors, _ = sample()
+    before = vectors.copy()
+    first, again, other = kmeans(vectors, 40, 3), kmeans(vectors, 40, 3), kmeans(vectors, 40, 4)
+    assert first.tolist() == again.tolist() != other.tolist()
+    np.testing.assert_array_equal(vectors, before)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 4, 6])
+def test_fewer_distinct_vectors_than_clusters_are_no_error(n_clusters):
+    vectors = np.eye(3)[[0, 0, 1, 1, 2, 2]]
+    clusters = kmeans(vectors, n_clusters)
+    assert clusters[0] == clusters[1] and clusters[2] == clusters[3] and clusters[4] == clusters[5]
+    assert len(set(clusters.tolist())) == min(n_clusters, 3)
+
+
+def test_every_iteration_is_reported_and_both_bars_end_full():
+    calls = []
+    kmeans(sample()[0], 40, progress=lambda *call: calls.append(call))
+    starts = [call[1:] for call in calls if call[0] == "choosing first centres"]
+    iterations = [call[1:] for call in calls if call[0].startswith("clustering")]
+    assert starts[-1] == (40, 40) and len(starts) > 10
+    assert iterations[:2] == [(1, MOST_ITERATIONS), (2, MOST_ITERATIONS)]
+    assert iterations[-1] == (MOST_ITERATIONS, MOST_ITERATIONS)
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["faiss", "scikit-learn"])
+def test_few_clusters_by_either_library(installed, monkeypatch):
+    if installed:
+        pytest.importorskip("faiss")
+    else:
+        monkeypatch.setitem(sys.modules, "faiss", None)
+    vectors, labels = sample(n_classes=4, per_class=30)
+    clusters = few_clusters(vectors, 4, 1)
+    assert normalized_mutual_information(labels, clusters) > 0.9
+    assert clusters.tolist() == few_clusters(vectors, 4, 1).tolist()
+    assert clusters.dtype == np.int64 and set(clusters.tolist()) <= set(range(4))
+    same = few_clusters(np.eye(3, dtype=np.float32)[[0, 0, 1]], 5)  # fewer vectors than clusters, two of them equal
+    assert same[0] == same[1] != same[2]

@@ -1,0 +1,276 @@
+"""The relational recipe: its steps against loops, what it is for, how it is chosen and when it holds back."""
+
+import math
+
+import numpy as np
+import pytest
+from tests.refiner.samples import clusters, scores, unit
+
+from entourage.errors import InputError
+from entourage.neighbors import search
+from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.network import RelationalNetwork
+from entourage.refiner.relations import relation_features
+from entourage.refiner.universal import universal_network
+from entourage.values import Embeddings
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def disturbed_clusters(seed: int, n_classes=20) -> tuple[np.ndarray, np.ndarray]:
+    """Clusters of which the first eight dimensions carry nothing but strong noise: there is a map to learn."""
+    vectors, labels = clusters(seed, n_classes, noise=0.6)
+    vectors[:, :8] = 2 * np.random.default_rng(seed + 1000).normal(size=(len(labels), 8))
+    return vectors, labels
+
+
+def cosines(left, right) -> np.ndarray:
+    return (left * right).sum(axis=1)
+
+
+@pytest.fixture(scope="module")
+def taught():
+    """Learned from labels with everything there is to choose from."""
+    return ContextRefiner().fit(*disturbed_clusters(seed=0))
+
+
+@pytest.fixture(scope="module")
+def short_rehearsals(taught, short_rehearsals):
+    """As elsewhere, but only once `taught` has had the long ones."""
+
+
+@pytest.fixture(scope="module", params=["taught", "untaught"])
+def case(request):
+    """A refiner with unseen vectors of its encoder and their classes."""
+    refiner = request.getfixturevalue(request.param)
+    return refiner, *(disturbed_clusters(seed=1) if request.param == "taught" else clusters(seed=1))
+
+
+# ---- the step ----------------------------------------------------------------------------------------------------
+
+
+def refined_by_loops(network: RelationalNetwork, vectors, k: int, n_steps: int) -> tuple[list, np.ndarray]:
+    """e^0..e^T by softmax attention over the item and its neighbours, logits 0 and s log w; and w^s (N, k)."""
+    x = Embeddings.from_vectors(vectors)
+    if network.base is not None:
+        x = Embeddings.from_vectors(x.vectors.astype(np.float64) @ network.base.numpy().astype(np.float64))
+    found = search(x, k=k)
+    p = network.scorer.probabilities(relation_features(found)).astype(np.float64)
+    back = np.array([[p[j][found.rows[j] == i].sum() for j in row] for i, row in enumerate(found.rows)])
+    trust = 0.85 * p + 0.15 * back
+    sharpness, blend = float(network.sharpness), float(network.blend)
+    z = x.vectors.astype(np.float64)
+    states = [z]
+    for _ in range(n_steps):
+        moved = []
+        for i, row in enumerate(found.rows):
+            logits = [0.0] + [sharpness * math.log(trust[i, rank]) for rank in range(k)]
+            total = sum(map(math.exp, logits))
+            attention = [math.exp(logit) / total for logit in logits]
+            seen = sum(a * value for a, value in zip(attention, [z[i], *z[row]], strict=True))
+            moved.append(seen / np.linalg.norm(seen))
+        z = np.array(moved)
+        e = blend * states[0] + (1 - blend) * z
+        states.append(e / np.linalg.norm(e, axis=1)[:, None])
+    return states, trust**sharpness
+
+
+def test_a_step_is_softmax_attention_over_the_item_and_its_neighbours(case):
+    refiner, vectors, _ = case
+    k = min(refiner.n_neighbors_, len(vectors) // 4)
+    states, weights = refined_by_loops(refiner.network_, vectors, k, refiner.n_blocks_)
+    trajectory, attention = refiner.trajectory(vectors), refiner.attention(vectors)
+    for t, expected in enumerate(states):
+        np.testing.assert_allclose(trajectory[t], expected, atol=1e-5)
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    assert attention.weights.shape == (refiner.n_blocks_, *shares.shape)
+    for of_step in attention.weights:
+        np.testing.assert_allclose(of_step, shares, atol=1e-5)
+
+
+def test_trajectory_attention_and_transform_are_of_one_piece(case):
+    refiner, vectors, _ = case
+    trajectory = refiner.trajectory(vectors)
+    assert len(trajectory) == refiner.n_blocks_ + 1 == 6
+    for t in range(6):
+        np.testing.assert_array_equal(trajectory[t], refiner.transform(vectors, steps=t))
+    np.testing.assert_array_equal(trajectory[5], refiner.transform(vectors))
+    np.testing.assert_allclose(refiner.attention(vectors).weights.sum(axis=2), 1, atol=1e-5)
+
+
+def test_no_steps_are_the_input_through_the_base_map(taught, untaught):
+    vectors = disturbed_clusters(seed=1)[0]
+    assert taught.network_.base is not None and untaught.network_.base is None
+    mapped = unit(unit(vectors).astype(np.float64) @ taught.network_.base.numpy())
+    np.testing.assert_allclose(taught.transform(vectors, steps=0), mapped, atol=1e-6)
+    np.testing.assert_array_equal(untaught.transform(vectors, steps=0), unit(vectors))
+
+
+def test_an_item_that_trusts_nobody_stays_where_it_is():
+    network = universal_network()
+    network.sharpness.fill_(1e4)
+    items = Embeddings.from_vectors(clusters(seed=2)[0])
+    *_, (e, _, _) = network.refine(items, items, 8, 3)
+    np.testing.assert_allclose(e, items.vectors, atol=1e-6)
+
+
+# ---- what it is for ----------------------------------------------------------------------------------------------
+
+
+def test_unseen_classes_are_found_clearly_better_and_the_first_hit_no_worse(case):
+    refiner, vectors, labels = case
+    (raw_first, raw), (first, refined) = scores(vectors, labels), scores(refiner.transform(vectors), labels)
+    assert raw < 0.6
+    assert refined > raw + 0.2
+    assert first >= raw_first
+    assert refiner.report()["warnings"] == []
+
+
+def test_the_report_of_a_fit_tells_what_was_chosen_and_how_it_did(taught):
+    report = taught.report()
+    metrics, protocol = report["metrics"], report["protocol"]
+    assert metrics["rehearsal_map@r_refined"] > metrics["rehearsal_map@r_raw"] + 0.2
+    assert metrics["rehearsal_recall@1_refined"] >= metrics["rehearsal_recall@1_raw"] - 0.002
+    assert protocol["neighbors"] == taught.n_neighbors_ and protocol["steps"] == taught.n_blocks_ == 5
+    assert protocol["base_map"].startswith("within-class whitening, shrinkage")
+    assert (protocol["sharpness"], protocol["blend"]) == pytest.approx(
+        (float(taught.network_.sharpness), float(taught.network_.blend))
+    )
+    assert taught.history_ is None
+
+
+# ---- queries and galleries ---------------------------------------------------------------------------------------
+
+
+def test_refined_queries_belong_to_the_refined_gallery(case):
+    refiner, vectors, labels = case
+    query = np.arange(len(vectors)) % 3 == 0
+    queries, gallery, of_gallery = vectors[query], vectors[~query], labels[~query]
+    refined, searched = refiner.transform_both(queries, gallery)
+    (raw_first, raw), (first, both), (_, one_sided), (_, other_side) = (
+        scores(q, labels[query], g, of_gallery)
+        for q, g in ((queries, gallery), (refined, searched), (refined, gallery), (queries, searched))
+    )
+    assert both > raw + 0.15 and first >= raw_first
+    assert both > max(one_sided, other_side) + 0.01
+
+
+def test_queries_that_are_in_the_gallery_by_id_get_what_the_gallery_gets(case):
+    refiner, vectors, _ = case
+    items = Embeddings.from_vectors(vectors, ids=[f"{i:04}" for i in range(len(vectors))])
+    some = items.take(np.arange(5, len(vectors), 7))
+    refined = refiner.transform(some, context=items)
+    np.testing.assert_allclose(refined, refiner.transform(items)[5::7], atol=1e-6)
+    seen, among = refiner.attention(some, context=items), refiner.attention(items)
+    np.testing.assert_array_equal(seen.neighbor_ids, among.neighbor_ids[5::7])
+
+
+def test_a_query_without_an_id_that_equals_a_gallery_vector_is_recognised_as_its_copy(case):
+    refiner, vectors, _ = case
+    np.testing.assert_allclose(
+        refiner.transform(vectors[::9], context=vectors.copy()), refiner.transform(vectors)[::9], atol=1e-6
+    )
+
+
+def test_a_query_from_outside_gets_nearly_what_it_would_get_inside(case):
+    refiner, vectors, labels = case
+    query = np.arange(len(vectors)) % 12 == 0
+    gallery, of_gallery = vectors[~query], labels[~query]
+    refined, searched = refiner.transform_both(vectors[query], gallery)
+    added = np.stack([refiner.transform(np.vstack([gallery, one[None]]))[-1] for one in vectors[query]])
+    near = cosines(refined, added)
+    assert near.mean() > 0.97 and near.min() > 0.8
+    (first, from_outside), (added_first, from_inside) = (
+        scores(q, labels[query], searched, of_gallery) for q in (refined, added)
+    )
+    assert from_outside > from_inside - 0.03 and first > added_first - 0.05
+
+
+# ---- copies ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [0, 1e-3])
+def test_copies_change_nothing_for_the_originals(case, noise):
+    refiner, vectors, labels = case
+    five = np.repeat(vectors, 5, axis=0)
+    moves = np.random.default_rng(5).normal(size=five.shape) / math.sqrt(five.shape[1])
+    five = five + noise * np.linalg.norm(five, axis=1)[:, None] * moves
+    alone, among_copies = refiner.transform(five[::5]), refiner.transform(five)[::5]
+    near = cosines(alone, among_copies)
+    assert near.min() > 0.99 and np.mean(near > 0.9999) > 0.9
+    if not noise:
+        np.testing.assert_allclose(among_copies, alone, atol=1e-5)
+    first, refined = scores(refiner.transform(five), np.repeat(labels, 5))
+    raw_first, raw = scores(five, np.repeat(labels, 5))
+    assert first >= raw_first and refined > raw + 0.15
+
+
+def test_copies_attend_to_others_and_not_to_each_other(untaught):
+    vectors = np.repeat(clusters(seed=3, n_classes=10)[0], 3, axis=0)
+    attention = untaught.attention(vectors)
+    assert not (attention.neighbor_ids // 3 == np.arange(len(vectors))[:, None] // 3).any()
+    assert all(len(set((row // 3).tolist())) == len(row) for row in attention.neighbor_ids)
+
+
+# ---- sparse galleries --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def taught_dense(short_rehearsals):
+    return ContextRefiner().fit(*clusters(seed=0, n_classes=20, per_class=40, noise=0.8))
+
+
+def test_what_was_learned_from_large_classes_does_no_harm_where_classes_are_pairs(taught_dense):
+    changes = []
+    for seed in range(10, 13):
+        vectors, labels = clusters(seed, n_classes=200, per_class=2, noise=0.8)
+        changes.append(scores(taught_dense.transform(vectors), labels)[1] - scores(vectors, labels)[1])
+    assert np.mean(changes) > -0.01
+
+
+# ---- on disk -----------------------------------------------------------------------------------------------------
+
+
+def test_both_kinds_come_back_from_disk_as_they_were(tmp_path, case):
+    refiner, vectors, _ = case
+    refiner.save(tmp_path / "model")
+    loaded = ContextRefiner.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(vectors), refiner.transform(vectors))
+    np.testing.assert_array_equal(loaded.transform(vectors[::3], vectors), refiner.transform(vectors[::3], vectors))
+    assert loaded.report() == refiner.report() and loaded.n_parameters_ == refiner.n_parameters_
+    kept = ContextRefiner().fit(vectors[:5])
+    kept.save(tmp_path / "nothing")
+    np.testing.assert_array_equal(ContextRefiner.load(tmp_path / "nothing").transform(vectors), unit(vectors))
+
+
+# ---- what is refused ---------------------------------------------------------------------------------------------
+
+OF_THE_PAPER = {
+    "out_dim": 8,
+    "alpha": 3.0,
+    "beta": 50.0,
+    "threshold": 0.4,
+    "loss_form": "printed",
+    "learning_rate": 1e-3,
+    "batch_classes": 8,
+    "batch_per_class": 3,
+    "epochs": 2,
+    "patience": 2,
+    "validation_share": 0.1,
+}
+
+
+@pytest.mark.parametrize(("name", "value"), OF_THE_PAPER.items())
+def test_what_only_the_paper_uses_is_refused_in_one_sentence(name, value):
+    vectors, labels = clusters(seed=15, n_classes=6)
+    for given in ((vectors, labels), (vectors,)):
+        with pytest.raises(InputError, match=f'^{name} is {value!r} but only recipe="paper" uses it; leave it out'):
+            ContextRefiner(**{name: value}).fit(*given)
+
+
+def test_there_is_nothing_to_checkpoint(tmp_path):
+    vectors, labels = clusters(seed=15, n_classes=6)
+    for asked in ({"checkpoint": tmp_path / "checkpoint"}, {"resume": True}):
+        with pytest.raises(InputError, match="the relational recipe keeps no checkpoint; leave"):
+            ContextRefiner().fit(vectors, labels, **asked)
+    assert list(tmp_path.iterdir()) == []

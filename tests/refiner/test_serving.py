@@ -1,0 +1,90 @@
+"""A served gallery gives queries what the gallery as context gives them, and does the gallery's work once."""
+
+import numpy as np
+import pytest
+from tests.refiner.samples import clusters
+
+from entourage.errors import ModelError
+from entourage.refiner import network as relational
+from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.paper import network as paper
+from entourage.values import Embeddings
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+QUERY = np.arange(360) % 4 == 0
+PAPER = {"recipe": "paper", "n_neighbors": 5, "n_blocks": 3, "epochs": 1, "batch_classes": 8}
+
+
+@pytest.fixture(scope="module", params=["relational", "paper", "paper with a head"])
+def refiner(request, untaught):
+    if request.param == "relational":
+        return untaught
+    return ContextRefiner(**PAPER, out_dim=9 if "head" in request.param else None).fit(*clusters(seed=0))
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return clusters(seed=1)[0]
+
+
+def test_queries_get_what_the_gallery_as_context_gives_them(refiner, vectors):
+    queries, gallery = vectors[QUERY], vectors[~QUERY]
+    served = refiner.serve(gallery)
+    refined = served.transform(queries)
+    np.testing.assert_allclose(refined, refiner.transform(queries, gallery), atol=1e-6)
+    np.testing.assert_allclose(served.refined_gallery, refiner.transform(gallery), atol=1e-6)
+    for batch in (slice(0, 1), slice(7, 20)):
+        np.testing.assert_allclose(served.transform(queries[batch]), refined[batch], atol=1e-6)
+
+
+def test_both_at_once_are_what_they_are_one_by_one(refiner, vectors):
+    queries, gallery = vectors[QUERY], vectors[~QUERY]
+    refined, refined_gallery = refiner.transform_both(queries, gallery)
+    np.testing.assert_allclose(refined, refiner.transform(queries, gallery), atol=1e-6)
+    np.testing.assert_allclose(refined_gallery, refiner.transform(gallery), atol=1e-6)
+    for same in refiner.transform_both(gallery, gallery):
+        np.testing.assert_allclose(same, refined_gallery, atol=1e-6)
+        assert same.flags.writeable
+
+
+def test_queries_of_the_gallery_by_id_or_as_copies_get_the_same_too(refiner, vectors):
+    gallery = Embeddings.from_vectors(np.vstack([vectors, vectors[:20]]), ids=[f"{i:03}" for i in range(380)])
+    served = refiner.serve(gallery)
+    moved = Embeddings.from_vectors(vectors[5:9] + 0.3, ids=gallery.ids[5:9])  # another view of the same items
+    for queries in (gallery.take(np.arange(0, 380, 7)), moved, vectors[:30]):
+        np.testing.assert_allclose(served.transform(queries), refiner.transform(queries, gallery), atol=1e-6)
+    np.testing.assert_allclose(served.transform(gallery), served.refined_gallery, atol=1e-6)
+
+
+def test_nothing_of_the_gallery_is_done_twice(refiner, vectors, monkeypatch):
+    served = refiner.serve(vectors[~QUERY])
+    queries = vectors[QUERY]
+    served.transform(queries)
+
+    def again(*arguments, **options):
+        raise AssertionError("done before")
+
+    monkeypatch.setattr(relational, "build_graph", again)
+    monkeypatch.setattr(relational.Surroundings, "of", again)
+    monkeypatch.setattr(relational.Company, "moves", again)
+    monkeypatch.setattr(paper.CrossAttention, "offer", again)
+    served.transform(queries[:5])
+    served.refined_gallery  # noqa: B018
+    monkeypatch.setattr(type(served._prepared), "refined", again)
+    served.refined_gallery  # noqa: B018
+
+
+def test_what_comes_back_is_the_callers_own(refiner, vectors):
+    served = refiner.serve(vectors[~QUERY])
+    first = served.transform(vectors[QUERY])
+    copy = first.copy()
+    first[:] = 0
+    np.testing.assert_array_equal(served.transform(vectors[QUERY]), copy)
+
+
+def test_vectors_of_another_encoder_are_refused(refiner, vectors):
+    with pytest.raises(ModelError, match="31 dimensions"):
+        refiner.serve(vectors[:, :31])
+    with pytest.raises(ModelError, match="31 dimensions"):
+        refiner.serve(vectors).transform(vectors[:, :31])

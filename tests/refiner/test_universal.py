@@ -1,0 +1,96 @@
+"""The universal scorer, which needs no labels: what it is for, when it holds back, and that nobody changes it."""
+
+import numpy as np
+import pytest
+import torch
+from tests.refiner.samples import clusters, scores, unit
+
+from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.universal import LEAST_ITEMS, forecast, universal_network
+from entourage.values import Embeddings
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.parametrize(("dim", "noise"), [(12, 0.7), (64, 1.6), (300, 2.4)])
+def test_the_universal_scorer_helps_vectors_of_any_size(dim, noise):
+    vectors, labels = clusters(seed=11, dim=dim, noise=noise)
+    refiner = ContextRefiner().fit(vectors)
+    refined = refiner.transform(vectors)
+    assert refined.shape == vectors.shape and refiner.n_features_in_ == dim
+    assert refiner.report()["protocol"]["labels"] == "none: the universal scorer"
+    (raw_first, raw), (first, after) = scores(vectors, labels), scores(refined, labels)
+    assert after > raw + 0.1 and first >= raw_first - 0.01
+    shipped = universal_network().state_dict()
+    assert all(torch.equal(value, shipped[name]) for name, value in refiner.network_.state_dict().items())
+
+
+@pytest.mark.parametrize("seed", range(10, 13))
+@pytest.mark.parametrize("noise", [0.5, 0.8, 1.2])
+def test_without_labels_pairs_come_to_no_harm(seed, noise):
+    vectors, labels = clusters(seed, n_classes=200, per_class=2, noise=noise)
+    assert scores(ContextRefiner().fit_transform(vectors), labels)[1] > scores(vectors, labels)[1] - 0.01
+
+
+@pytest.mark.parametrize(("n", "dim"), [(30, 64), (300, 32), (300, 64), (1000, 512)])
+def test_noise_is_returned_as_it_is_with_a_warning(n, dim):
+    noise = np.random.default_rng(n + dim).normal(size=(n, dim))
+    refiner = ContextRefiner().fit(noise)
+    np.testing.assert_array_equal(refiner.transform(noise), unit(noise))
+    (warning,) = refiner.report()["warnings"]
+    assert warning.startswith("the vectors are only scaled to length 1: only ")
+    assert refiner.report()["protocol"]["blend"] == 1
+
+
+@pytest.mark.parametrize(("k", "warned"), [(20, False), (21, True), (1000, True)])
+def test_more_neighbours_than_are_looked_at_are_warned_of(k, warned):
+    rng = np.random.default_rng(0)
+    vectors = np.repeat(rng.normal(size=(8, 32)), 10, axis=0) + 0.5 * rng.normal(size=(80, 32))
+    told = f"{k} neighbours are asked for, but of 80 distinct vectors an item looks at no more than 20, a quarter"
+    assert ContextRefiner(k).fit(vectors).report()["warnings"] == [told] * warned
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, LEAST_ITEMS - 1])
+@pytest.mark.parametrize("identical", [False, True])
+def test_a_few_vectors_are_returned_as_they_are_with_a_warning(n, identical):
+    vectors = np.random.default_rng(n).normal(size=(n, 16))
+    vectors = np.repeat(vectors[:1], n, axis=0) if identical else vectors
+    refiner = ContextRefiner().fit(vectors)
+    np.testing.assert_array_equal(refiner.transform(vectors), unit(vectors))
+    distinct = 1 if identical else n
+    assert f"{distinct} distinct vectors" in refiner.report()["warnings"][0]
+    assert forecast(Embeddings.from_vectors(vectors)).distinct == distinct
+    attention = refiner.attention(vectors)
+    assert attention.weights.shape[:2] == (5, n)
+    assert len(refiner.trajectory(vectors)) == 6
+
+
+@pytest.mark.parametrize("n", [1, 2, 30, 300])
+def test_a_refiner_at_work_leaves_one_or_identical_vectors_where_they_are(untaught, n):
+    vectors = np.repeat(clusters(seed=12)[0][:1], n, axis=0)
+    np.testing.assert_allclose(untaught.transform(vectors), unit(vectors), atol=1e-6)
+    gallery = clusters(seed=12)[0]
+    np.testing.assert_allclose(untaught.transform(gallery, context=vectors).shape, gallery.shape)
+    assert np.isfinite(untaught.transform(vectors, context=gallery)).all()
+
+
+@pytest.mark.parametrize("asked", [None, 6])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_few_classes_are_left_to_the_universal_scorer_with_a_warning(n_classes, asked):
+    vectors, labels = clusters(seed=13, n_classes=n_classes)
+    refiner = ContextRefiner(asked).fit(vectors, labels)
+    report = refiner.report()
+    assert report["warnings"] == ["too few classes to rehearse with: the universal scorer is used as it is"]
+    assert (report["protocol"]["scorer"], report["protocol"]["base_map"]) == ("universal", "none")
+    assert refiner.n_neighbors_ == (asked or int(universal_network().n_neighbors))
+    items = Embeddings.from_vectors(vectors)
+    *_, (expected, _, _) = universal_network().refine(items, items, refiner.n_neighbors_, 5)
+    np.testing.assert_array_equal(refiner.transform(vectors), expected)
+
+
+def test_the_shipped_scorer_is_not_changed_by_learning(short_rehearsals):
+    before = {name: value.clone() for name, value in universal_network().state_dict().items()}
+    ContextRefiner(n_neighbors=7).fit(*clusters(seed=14, n_classes=12))
+    ContextRefiner(n_neighbors=7).fit(clusters(seed=14)[0][:10])
+    after = universal_network().state_dict()
+    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)

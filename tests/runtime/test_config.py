@@ -1,0 +1,158 @@
+"""Settings from files and flags: what is set, what stays, and what is refused with which words."""
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import json
+import math
+
+import pytest
+
+from entourage.errors import FileError, InputError
+from entourage.runtime.config import from_pairs, from_toml, to_dict
+from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.settings import EncoderSettings
+
+
+@pytest.fixture
+def toml(tmp_path):
+    def write(text: str):
+        path = tmp_path / "run.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_file_sets_fields_flags_win_and_the_rest_keep_their_defaults(toml):
+    path = toml('loss = "margin"\nepochs = 7\nlearning_rate = 1\n[loss_options]\nlearn_beta = true\n')
+    settings = from_toml(BaselineSettings, path, {"epochs": 3, "scheduler": "cosine"})
+    assert settings == BaselineSettings(
+        loss="margin", epochs=3, learning_rate=1, loss_options={"learn_beta": True}, scheduler="cosine"
+    )
+
+
+def test_without_file_and_flags_there_are_the_defaults():
+    assert from_toml(BaselineSettings) == BaselineSettings()
+
+
+def test_lists_become_tuples_and_go_back(toml):
+    settings = from_toml(BaselineSettings, toml('scheduler = "step"\nstep_after = [30, 50]'))
+    assert settings.step_after == (30, 50)
+    assert to_dict(settings)["step_after"] == [30, 50]
+
+
+def test_all_settings_survive_json():
+    settings = BaselineSettings(loss="margin", loss_options={"beta": 1.1}, step_after=(3,), scheduler="step")
+    assert from_toml(BaselineSettings, overrides=json.loads(json.dumps(to_dict(settings)))) == settings
+
+
+def test_settings_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        BaselineSettings().epochs = 3
+
+
+def test_every_setting_says_what_it_is():
+    """A text under each field: what the command line shows as help."""
+
+    body = [
+        node for kind in (EncoderSettings, BaselineSettings) for node in ast.parse(inspect.getsource(kind)).body[0].body
+    ]
+    named = [node.target.id for node in body if isinstance(node, ast.AnnAssign)]
+    described = [
+        node.target.id
+        for node, after in itertools.pairwise(body)
+        if isinstance(node, ast.AnnAssign) and isinstance(after, ast.Expr)
+    ]
+    assert described == named == [field.name for field in dataclasses.fields(BaselineSettings)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("epoch = 3", r"sets 'epoch', which is no setting; wanted one of amp, augment, .*epochs"),
+        ('epochs = "3"', r"epochs is '3'; wanted a whole number \(set in .*run.toml"),
+        ("epochs = 3.0", "epochs is 3.0; wanted a whole number"),
+        ("epochs = true", "epochs is True; wanted a whole number"),
+        ("learning_rate = true", "learning_rate is True; wanted a number"),
+        ('clip = "no"', "clip is 'no'; wanted a number, or nothing"),
+        ("augment = 1", "augment is 1; wanted true or false"),
+        ("loss = 3", "loss is 3; wanted text"),
+        ('loss_options = "x"', "loss_options is 'x'; wanted a table"),
+        ("step_after = [1.5]", r"step_after is \(1.5,\); wanted a list, each a whole number"),
+        ("step_after = 3", "step_after is 3; wanted a list"),
+    ],
+)
+def test_unknown_keys_and_wrong_types_are_refused(toml, text, said):
+    with pytest.raises(InputError, match=said):
+        from_toml(BaselineSettings, toml(text))
+
+
+def test_an_unknown_flag_is_refused_like_an_unknown_key():
+    with pytest.raises(InputError, match="there is 'epoch', which is no setting; wanted one of"):
+        from_toml(BaselineSettings, overrides={"epoch": 3})
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"dim": 0}, "dim is 0; wanted 1 or more"),
+        ({"batch_classes": 1}, "batch_classes is 1; wanted 2 or more"),
+        ({"batch_per_class": 1}, "batch_per_class is 1; wanted 2 or more"),
+        ({"patience": 0}, "patience is 0; wanted 1"),
+        ({"evaluate_every": 0}, "evaluate_every is 0; wanted 1"),
+        ({"image_size": 0}, "image_size is 0; wanted 1"),
+        ({"workers": 0}, "workers is 0; wanted 1"),
+        ({"epochs": -1}, "epochs is -1; wanted 0 or more"),
+        ({"seed": -1}, "seed is -1; wanted 0 or more"),
+        ({"learning_rate": -0.1}, "learning_rate is -0.1; wanted 0"),
+        ({"learning_rate": math.nan}, "learning_rate is nan; wanted 0"),
+        ({"clip": 0}, "clip is 0; wanted more than 0"),
+        ({"validation_share": 1.0}, "validation_share is 1.0; wanted 0 or more and less than 1"),
+    ],
+)
+def test_values_out_of_range_are_refused(values, said):
+    with pytest.raises(InputError, match=said):
+        BaselineSettings(**values)
+
+
+def test_a_file_that_is_missing_or_no_toml_is_refused(tmp_path, toml):
+    with pytest.raises(FileError, match=r"nothing.toml cannot be read \(No such file"):
+        from_toml(BaselineSettings, tmp_path / "nothing.toml")
+    with pytest.raises(FileError, match=r"run.toml cannot be read .*wanted a TOML file"):
+        from_toml(BaselineSettings, toml("epochs: 3"))
+
+
+def test_pairs_are_read_as_toml_bare_words_as_text():
+    pairs = [
+        "epochs=3",
+        "loss = margin",
+        'encoder="a=b"',
+        "step_after=[1, 2]",
+        "augment=false",
+        "clip=",
+        "device=cuda:1",
+    ]
+    assert from_pairs(pairs) == {
+        "epochs": 3,
+        "loss": "margin",
+        "encoder": "a=b",
+        "step_after": [1, 2],
+        "augment": False,
+        "clip": "",
+        "device": "cuda:1",
+    }
+
+
+def test_a_dot_reaches_into_a_table_whose_other_entries_stay(toml):
+    given = from_pairs(["loss_options.margin=0.1", "loss_options.nu=1"])
+    assert given == {"loss_options": {"margin": 0.1, "nu": 1}}
+    path = toml('loss = "margin"\n[loss_options]\nmargin = 0.3\nbeta = 1.1\n')
+    assert from_toml(BaselineSettings, path, given).loss_options == {"margin": 0.1, "beta": 1.1, "nu": 1}
+
+
+@pytest.mark.parametrize("pair", ["epochs", "=3", " = 3"])
+def test_a_pair_without_name_or_value_is_refused(pair):
+    with pytest.raises(InputError, match="wanted name=value, such as epochs=3"):
+        from_pairs([pair])

@@ -1,0 +1,25 @@
+"""Warnings as texts: each once, at once, and only ours."""
+
+import warnings
+
+import pytest
+
+from entourage.errors import EntourageWarning
+from entourage.runtime.warnings import collected_warnings
+
+
+def test_our_warnings_are_heard_once_each_and_told_at_once():
+    told = []
+    with collected_warnings(told.append) as heard:
+        for text in ("few items", "one class", "few items"):
+            warnings.warn(text, EntourageWarning, stacklevel=1)
+            assert told == heard
+    assert heard == ["few items", "one class"]
+
+
+def test_other_warnings_go_where_they_went_before():
+    with pytest.warns(DeprecationWarning, match="old"), collected_warnings() as heard:
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+    with pytest.warns(EntourageWarning, match="afterwards"):
+        warnings.warn("afterwards", EntourageWarning, stacklevel=1)
+    assert heard == []

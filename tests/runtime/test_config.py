@@ -12,7 +12,7 @@ import pytest
 from entourage.errors import FileError, InputError
 from entourage.runtime.config import from_pairs, from_toml, to_dict
 from entourage.systems.baseline.settings import BaselineSettings
-from entourage.systems.settings import EncoderSettings
+from entourage.systems.settings import EncoderSettings, MetricLossSettings
 
 
 @pytest.fixture
@@ -57,7 +57,9 @@ def test_every_setting_says_what_it_is():
     """A text under each field: what the command line shows as help."""
 
     body = [
-        node for kind in (EncoderSettings, BaselineSettings) for node in ast.parse(inspect.getsource(kind)).body[0].body
+        node
+        for kind in (EncoderSettings, MetricLossSettings)
+        for node in ast.parse(inspect.getsource(kind)).body[0].body
     ]
     named = [node.target.id for node in body if isinstance(node, ast.AnnAssign)]
     described = [

@@ -32,8 +32,8 @@ REFINE = """
 import logging
 import numpy as np
 import torch
-from entourage.attention import CrossAttention
-from entourage.progress import terminal_progress
+from entourage.refiner.paper.attention import CrossAttention
+from entourage.runtime.progress import terminal_progress
 logging.basicConfig(level="INFO", format="%(name)s %(message)s")
 with terminal_progress(log=True):
     block = CrossAttention(4)

@@ -11,7 +11,6 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 
-import numba
 import numpy as np
 import torch
 
@@ -19,7 +18,7 @@ from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.neighbors.exact import groups_of_equal_vectors
 from entourage.neighbors.kernels import precise_product, rounding_margin
 from entourage.runtime.devices import device_named
-from entourage.runtime.jit import compiled
+from entourage.runtime.jit import compiled, inlined
 from entourage.runtime.threads import blocks, in_threads, share_out
 from entourage.values import Embeddings
 
@@ -121,7 +120,7 @@ def _first_equal(vectors: np.ndarray) -> np.ndarray:
     return first
 
 
-@numba.njit
+@inlined
 def _place(similarity, item, similar, positions):
     """The first match that the item stands before; similar and positions (R,), nearest first."""
     low, high = 0, len(similar)
@@ -134,7 +133,7 @@ def _place(similarity, item, similar, positions):
     return low
 
 
-@numba.njit
+@inlined
 def _share_a_group(query_groups, q, item_groups, j):
     """Whether a query and an item are in one group, in any column of (n, G) and (M, G)."""
     for g in range(query_groups.shape[1]):  # noqa: SIM110, which numba would not know

@@ -24,7 +24,7 @@ def from_toml(cls: type[Settings], path=None, overrides: dict | None = None, *, 
 
     Of a table, such as loss_options, the overrides replace those entries they name.
 
-    >>> from entourage.settings import BaselineSettings
+    >>> from entourage.systems.baseline.settings import BaselineSettings
     >>> from_toml(BaselineSettings, overrides={"loss": "margin", "epochs": 3}).loss
     'margin'
     """
@@ -64,7 +64,7 @@ def to_dict(settings) -> dict[str, Any]:
 def check_types(settings) -> None:
     """Refuse a field whose value is not of its declared type; a whole number will do for a float.
 
-    >>> from entourage.settings import BaselineSettings
+    >>> from entourage.systems.baseline.settings import BaselineSettings
     >>> check_types(BaselineSettings(epochs="ten"))
     Traceback (most recent call last):
     entourage.errors.InputError: epochs is 'ten'; wanted a whole number

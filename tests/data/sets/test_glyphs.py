@@ -110,7 +110,7 @@ def test_pictures_come_ordered_by_class():
 
 def test_same_seed_same_pictures_even_in_another_process():
     seen = _run(
-        "import zlib; from entourage.data import glyphs; "
+        "import zlib; from entourage.data.sets import glyphs; "
         "print(zlib.crc32(glyphs.load('train', max_classes=5).pixels.tobytes()))"
     )
     assert int(seen) == zlib.crc32(glyphs.load("train", max_classes=5).pixels.tobytes())

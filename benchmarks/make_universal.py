@@ -31,9 +31,9 @@ from entourage.evaluation import evaluate_embeddings
 from entourage.refiner.network import RelationalNetwork, RelationScorer, build_graph, fit_scorer
 from entourage.refiner.universal import UNIVERSAL_FILE
 from entourage.runtime.progress import terminal_progress
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
-from entourage.training.loop import seeded
 from entourage.values import Embeddings, label_codes
 
 RESULTS = Path(__file__).parent / "results" / "universal.json"
@@ -95,7 +95,7 @@ def learn(views: list[Embeddings], rng: np.random.Generator, progress) -> Relati
         same_class.append((codes[graph.found.rows[rows]] == codes[rows, None]).ravel())
         progress("relating views", number + 1, len(views))
     relations, same_class = np.concatenate(relations), np.concatenate(same_class)
-    scorer = seeded(SEED, RelationScorer)
+    scorer = seeded_weights(SEED, RelationScorer)
     scorer.centre.copy_(torch.from_numpy(relations.mean(axis=0)))
     scorer.spread.copy_(torch.from_numpy(relations.std(axis=0) + 1e-6))
     return fit_scorer(scorer, relations, same_class, epochs=5, seed=SEED, progress=progress)
@@ -145,7 +145,7 @@ def glyph_sources(progress) -> tuple[list, list]:
     for images, sources in ((train, learned_from), (test, unseen)):
         codes = label_codes(images.labels)
         pixels = images.pixels.reshape(len(codes), -1).astype(np.float32)
-        sources.append((embed(seeded(5, SmallResNet), images.pixels), codes))
+        sources.append((embed(seeded_weights(5, SmallResNet), images.pixels), codes))
         sources.append((PCA(64, random_state=SEED).fit(pixels[::7]).transform(pixels), codes))
     return learned_from, unseen
 

@@ -22,8 +22,8 @@ from entourage.refiner.paper import attention_cpu
 from entourage.refiner.paper.network import FEW, PaperNetwork
 from entourage.refiner.relations import relation_features
 from entourage.refiner.universal import universal_network
+from entourage.runtime.randomness import seeded_weights
 from entourage.runtime.threads import blocks, in_threads
-from entourage.training.loop import seeded
 from entourage.values import Embeddings, Neighbors
 from samples import clustered_items
 from timing import Result, best_times
@@ -45,7 +45,7 @@ def run(n: int, quick: bool) -> Iterator[Result]:
     start = time.perf_counter()
     found = search(items, k=k)
     searching = time.perf_counter() - start
-    paper = seeded(0, lambda: PaperNetwork(DIM, BLOCKS)).eval()
+    paper = seeded_weights(0, lambda: PaperNetwork(DIM, BLOCKS)).eval()
     yield from paper_and_relational(items, found, network, paper, searching, repeats=3)
     yield from served(items, paper)
 

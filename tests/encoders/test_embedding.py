@@ -10,7 +10,7 @@ from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import CallableEncoder, SmallResNet
 from entourage.encoders.embedding import embed, embed_shards, shard_rows
 from entourage.errors import EntourageWarning, InputError
-from entourage.training.loop import seeded
+from entourage.runtime.randomness import seeded_weights
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (7, 32, 32), dtype=np.uint8)
 
@@ -38,7 +38,7 @@ class PictureSet:
 
 
 def small(**options):
-    return seeded(0, lambda: SmallResNet(dim=24, width=8, **options))
+    return seeded_weights(0, lambda: SmallResNet(dim=24, width=8, **options))
 
 
 def test_pictures_become_unit_vectors_whatever_the_batch():

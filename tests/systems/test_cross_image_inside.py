@@ -8,12 +8,12 @@ from torch.nn import functional as F
 
 from entourage.encoders import SmallResNet, VectorEncoder
 from entourage.errors import CorruptImage, InputError
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems.cross_image.blocks import CrossImageBlocks
 from entourage.systems.cross_image.encoding import EncodedImages, encode
 from entourage.systems.cross_image.maps import attention_maps, best_triples
 from entourage.systems.cross_image.parts import KeySpace, find_parts, key_space
 from entourage.systems.cross_image.reranking import conditional_similarity, rerank
-from entourage.training.loop import seeded
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -33,7 +33,7 @@ def built(dim=D):
 @pytest.fixture(scope="module")
 def model():
     pair = []
-    seeded(0, lambda: pair.extend(built()) or torch.nn.Identity())
+    seeded_weights(0, lambda: pair.extend(built()) or torch.nn.Identity())
     return tuple(pair)
 
 

@@ -20,6 +20,7 @@ from entourage.encoders import (
 from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.runs.train import train_run
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems import SYSTEMS
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
@@ -28,7 +29,6 @@ from entourage.systems.cross_image.probe import EDGES, GradientProbe, median_mag
 from entourage.systems.cross_image.settings import CrossImageSettings
 from entourage.systems.cross_image.training import KEPT, _objective, hardest_pairs, train_cross_image
 from entourage.systems.encoder_training import CHECKPOINT, encoder_training
-from entourage.training.loop import seeded
 from entourage.training.losses import build_loss
 from entourage.training.losses.pairwise import multi_similarity_of
 from entourage.values import Embeddings
@@ -54,7 +54,9 @@ def vit(pooling: str) -> HuggingFaceEncoder:
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     config = {"model_type": "vit", "image_size": 32, "patch_size": 4, **sizes}
     pictures = Preprocessing().at_size(32)
-    return seeded(0, lambda: HuggingFaceEncoder.from_config(config, dim=16, pooling=pooling, preprocessing=pictures))
+    return seeded_weights(
+        0, lambda: HuggingFaceEncoder.from_config(config, dim=16, pooling=pooling, preprocessing=pictures)
+    )
 
 
 def state(module) -> list[torch.Tensor]:
@@ -102,7 +104,7 @@ def objective_of(images, chosen, probe=None):
     with encoder_training(images, chosen) as training:
         objective = _objective(training, probe)
     for number, block in enumerate(objective.blocks.blocks):
-        seeded(number, lambda weight=block.value.outer.weight: torch.nn.init.normal_(weight, std=1.0))
+        seeded_weights(number, lambda weight=block.value.outer.weight: torch.nn.init.normal_(weight, std=1.0))
     training.encoder.train()
     return objective, next(iter(objective.batches(1)))
 

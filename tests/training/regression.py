@@ -3,8 +3,9 @@
 import torch
 from torch import nn
 
+from entourage.runtime.randomness import seeded_weights
 from entourage.training.history import History
-from entourage.training.loop import fit_model, seeded
+from entourage.training.loop import fit_model
 
 
 class Crash(Exception):
@@ -12,7 +13,9 @@ class Crash(Exception):
 
 
 def model_and_optimizer(seed=0, dropout=0.0):
-    model = seeded(seed, lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1)))
+    model = seeded_weights(
+        seed, lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1))
+    )
     return model, torch.optim.Adam(model.parameters(), 0.05, fused=True)
 
 

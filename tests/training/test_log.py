@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from entourage.errors import FileError, MissingExtra
+from entourage.runtime.randomness import seeded_weights
 from entourage.training.log import RunLog
-from entourage.training.loop import fit_model, seeded
+from entourage.training.loop import fit_model
 from entourage.training.schedule import step_schedule
 
 
@@ -18,7 +19,7 @@ class Crash(Exception):
 
 
 def fit(log, *, crash_in=None, epochs=4, **options):
-    model = seeded(0, lambda: nn.ModuleDict({"encoder": nn.Linear(3, 2), "loss": nn.Linear(2, 1)}))
+    model = seeded_weights(0, lambda: nn.ModuleDict({"encoder": nn.Linear(3, 2), "loss": nn.Linear(2, 1)}))
     groups = [{"params": model["encoder"].parameters()}, {"params": model["loss"].parameters(), "lr": 0.5}]
 
     def batches(epoch):

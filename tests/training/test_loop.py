@@ -6,7 +6,8 @@ from tests.training.regression import equal, fit, model_and_optimizer, weights, 
 from torch import nn
 
 from entourage.errors import InputError
-from entourage.training.loop import fit_model, seeded
+from entourage.runtime.randomness import seeded_weights
+from entourage.training.loop import fit_model
 from entourage.training.schedule import step_schedule
 
 # ---- the epoch kept ----------------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ def test_an_epoch_without_a_score_is_neither_kept_nor_a_reason_to_stop():
 
 
 def test_the_schedule_scales_every_rate_and_the_optimizer_gets_its_own_back():
-    model = seeded(0, lambda: nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 1)))
+    model = seeded_weights(0, lambda: nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 1)))
     groups = [{"params": model[0].parameters()}, {"params": model[1].parameters(), "lr": 0.2}]
     optimizer, seen = torch.optim.SGD(groups, 0.1), []
 

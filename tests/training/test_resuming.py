@@ -6,7 +6,8 @@ from tests.training.regression import Crash, equal, fit, model_and_optimizer, we
 from torch import nn
 
 from entourage.errors import FileError
-from entourage.training.loop import fit_model, seeded
+from entourage.runtime.randomness import seeded_weights
+from entourage.training.loop import fit_model
 from entourage.training.schedule import cosine_schedule, step_schedule
 
 SCORES = [0.1, 0.5, 0.2, 0.3, 0.6, 0.4, 0.5]
@@ -74,7 +75,7 @@ def test_a_convolution_in_channels_last_with_a_loss_of_its_own_resumes_alike(tmp
     """Optimiser states come back in the layout of their weights; a fused optimiser would mix them up otherwise."""
 
     def run(crash_in=None, **options):
-        model = seeded(0, lambda: nn.ModuleDict({"encoder": nn.Conv2d(3, 5, 3), "loss": nn.Linear(5, 1)}))
+        model = seeded_weights(0, lambda: nn.ModuleDict({"encoder": nn.Conv2d(3, 5, 3), "loss": nn.Linear(5, 1)}))
         model["encoder"].to(memory_format=torch.channels_last)
 
         def batches(epoch):

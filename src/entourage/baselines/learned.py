@@ -20,9 +20,10 @@ from entourage.baselines.method import (
 )
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.refiner.paper.attention import CrossAttention
+from entourage.runtime.randomness import seeded_weights
 from entourage.training.history import History
 from entourage.training.linear_maps import head_maps_by_epoch
-from entourage.training.loop import fit_model, seeded
+from entourage.training.loop import fit_model
 from entourage.training.losses import multi_similarity
 from entourage.training.sampling import class_balanced_batches, hold_out_classes
 from entourage.values import Embeddings
@@ -105,7 +106,7 @@ class SelfAttention(Method):
     def fit(self, training: Embeddings, *, seed: int = 0) -> "SelfAttention":
         check_whole("seed", seed, 0)
         held_out = hold_out_classes(training_codes(training), self.validation_share, seed)
-        network = seeded(seed, lambda: SelfAttentionNetwork(training.dim, self.n_blocks))
+        network = seeded_weights(seed, lambda: SelfAttentionNetwork(training.dim, self.n_blocks))
         self.history_ = _train(
             network,
             training.take(~held_out),

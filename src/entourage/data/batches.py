@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from entourage.data.preprocessing import as_pictures
+from entourage.runtime.randomness import generator
 
 __all__ = ["PictureBatch", "PictureBatches"]
 
@@ -67,7 +68,7 @@ class PictureBatches:
 
     def _prepared(self, picture, row: int) -> Tensor:
         """Run in threads and in any order: what is random in it depends on the row."""
-        return self.preprocessing(picture, None if self.draw is None else np.random.default_rng([*self.draw, row]))
+        return self.preprocessing(picture, None if self.draw is None else generator(*self.draw, row))
 
     def _as_they_are(self) -> bool:
         """Whether the pixels in memory are what the encoder takes, without Pillow."""

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from entourage.errors import InputError
+from entourage.runtime.randomness import generator
 
 __all__ = ["Interval", "harm", "paired_bootstrap", "paired_bootstraps"]
 
@@ -63,7 +64,7 @@ def _differences(values, reference) -> np.ndarray:
 
 def _resampled_means(differences: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     """(resamples, M) of differences (N, M): how often each query is drawn, times what it differs by."""
-    count, rng = len(differences), np.random.default_rng(seed)
+    count, rng = len(differences), generator(seed)
     drawn = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(resamples))
     return np.stack([often @ differences for often in drawn]) / count
 

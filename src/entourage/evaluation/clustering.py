@@ -10,6 +10,8 @@ import warnings
 
 import numpy as np
 
+from entourage.runtime.randomness import generator
+
 __all__ = ["MOST_ITERATIONS", "few_clusters", "kmeans"]
 
 MOST_ITERATIONS = 20
@@ -29,7 +31,7 @@ def kmeans(vectors, n_clusters: int, seed: int = 0, *, progress=None) -> np.ndar
 
     report = progress or (lambda title, done, total: None)
     vectors = torch.from_numpy(np.array(vectors, np.float32)).to(device_named("auto"))
-    centres = vectors[_start(vectors, n_clusters, np.random.default_rng(seed), report)]
+    centres = vectors[_start(vectors, n_clusters, generator(seed), report)]
     clusters = None
     for iteration in range(MOST_ITERATIONS):
         before, clusters = clusters, _nearest(vectors, centres)
@@ -42,25 +44,30 @@ def kmeans(vectors, n_clusters: int, seed: int = 0, *, progress=None) -> np.ndar
 
 
 def few_clusters(vectors, n_clusters: int, seed: int = 0) -> np.ndarray:
-    """Cluster of each vector (N, d), (N,), for a handful of clusters: k-means of faiss, or of scikit-learn without it.
+    """Cluster vectors into a handful of clusters with scikit-learn's k-means, from one k-means++ start.
 
-    A cluster may stay empty. What comes out depends on which of the two is installed, and on the seed.
+    Parameters
+    ----------
+    vectors : array of float, shape (N, d)
+        What is clustered, by Euclidean distance.
+    n_clusters : int
+        How many clusters there may be; as many as vectors at most.
+    seed : int
+        Decides the start.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        The cluster of each vector, from 0. A cluster may stay empty where vectors are copies of each other.
     """
-    vectors = np.ascontiguousarray(vectors, np.float32)
-    n_clusters = min(n_clusters, len(vectors))
-    try:
-        import faiss
-    except ImportError:
-        from sklearn.cluster import KMeans
-        from sklearn.exceptions import ConvergenceWarning
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct vectors than clusters
-            return KMeans(n_clusters, n_init=1, random_state=seed).fit_predict(vectors).astype(np.int64)
-    every = {"min_points_per_centroid": 1, "max_points_per_centroid": len(vectors)}  # no sampling, no complaints
-    clustering = faiss.Kmeans(vectors.shape[1], n_clusters, niter=MOST_ITERATIONS, seed=seed, **every)
-    clustering.train(vectors)
-    return clustering.index.search(vectors, 1)[1].ravel()
+    vectors = np.ascontiguousarray(vectors, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct vectors than clusters
+        clustering = KMeans(min(n_clusters, len(vectors)), n_init=1, random_state=seed)
+        return clustering.fit_predict(vectors).astype(np.int64)
 
 
 def _start(vectors, n_clusters: int, draw: np.random.Generator, report):

@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 
 from entourage.neighbors.kernels import Candidates, rounding_margin
+from entourage.runtime.randomness import generator
 from entourage.runtime.threads import blocks, in_threads, one_thread_each
 
 __all__ = ["best_among_each_other", "best_of_gallery"]
@@ -122,7 +123,7 @@ def _sample(items, k) -> tuple[np.ndarray, int]:
     size = int(len(items) * share)
     if k < _LONG or 2 * rank > size:
         return items[:0], 0
-    chosen = np.random.default_rng(0).choice(len(items), size, replace=False)
+    chosen = generator(0).choice(len(items), size, replace=False)
     return items[np.sort(chosen)], rank
 
 

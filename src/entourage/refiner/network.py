@@ -30,7 +30,7 @@ from entourage.neighbors import own_gallery_rows, search
 from entourage.neighbors.copies import copy_similarity, search_distinct
 from entourage.refiner.gathering import gather_step, unit_sum
 from entourage.refiner.relations import RELATIONS, Surroundings, relation_features, returned
-from entourage.training.loop import seeded
+from entourage.runtime.randomness import seeded_weights, torch_generator
 from entourage.values import Embeddings, Neighbors
 
 __all__ = [
@@ -90,7 +90,7 @@ def fit_scorer(
     if not len(features):  # all items are copies of one another
         return scorer.eval()
     features, same_class = torch.from_numpy(features), torch.from_numpy(same_class.astype(np.float32))
-    draw = torch.Generator().manual_seed(int(seed))
+    draw = torch_generator(seed)
     batch = 2048
     steps = epochs * -(-len(features) // batch)
     optimizer = torch.optim.Adam(scorer.parameters(), learning_rate, fused=True)
@@ -201,7 +201,7 @@ class RelationalNetwork(nn.Module):
     def from_weights(cls, weights: dict[str, Tensor]) -> "RelationalNetwork":
         inner = {name.removeprefix("cautious."): w for name, w in weights.items() if name.startswith("cautious.")}
         base = torch.empty_like(weights["base"]) if "base" in weights else None
-        network = cls(seeded(0, RelationScorer), base, cautious=cls.from_weights(inner) if inner else None)
+        network = cls(seeded_weights(0, RelationScorer), base, cautious=cls.from_weights(inner) if inner else None)
         network.load_state_dict(weights)
         return network.eval()
 

@@ -20,6 +20,7 @@ from entourage.evaluation import metrics
 from entourage.neighbors import search, search_blocks
 from entourage.refiner.gathering import gather_step
 from entourage.refiner.network import RelationScorer, blended, build_graph, trust
+from entourage.runtime.randomness import generator
 from entourage.training.linear_maps import class_means, eigen, head_maps, inverse_roots, within_class_covariance
 from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, label_codes
@@ -74,7 +75,7 @@ def make_rehearsals(
     items: Embeddings, codes: np.ndarray, seed: int, progress=None, *, folds: int = FOLDS
 ) -> list[Rehearsal]:
     """One for each fold of the classes; of many items some whole classes take part."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     classes = rng.permutation(usable_classes(codes))
     sizes = np.bincount(codes)[classes]
     classes = classes[: max(2 * folds, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
@@ -137,7 +138,7 @@ def sparse_stages(rehearsal: Rehearsal, base: tuple, seed: int) -> list[Stage]:
 
 def thinned(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
     """Rows of at most that many items of each class, in order."""
-    order = np.random.default_rng(seed).permutation(len(labels))
+    order = generator(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     first = np.searchsorted(labels[order], labels[order])
     return np.sort(order[np.arange(len(labels)) - first < size])

@@ -30,11 +30,12 @@ from entourage.evaluation import mean_average_precision_at_r
 from entourage.runtime import distributed
 from entourage.runtime.config import to_dict
 from entourage.runtime.devices import device_named
+from entourage.runtime.randomness import seeded_weights
 from entourage.stores import add_weights
 from entourage.systems.settings import NOT_DECISIVE, EncoderSettings
 from entourage.training.history import History
 from entourage.training.log import RunLog
-from entourage.training.loop import fit_model, seeded
+from entourage.training.loop import fit_model
 from entourage.training.losses import build_loss
 from entourage.training.sampling import check_usable_classes, class_balanced_batches, hold_out_classes, share_of_rank
 from entourage.training.schedule import build_schedule
@@ -74,7 +75,7 @@ def encoder_training(
         yield EncoderTraining(
             images=images,
             settings=settings,
-            encoder=seeded(settings.seed, lambda: _encoder(settings, images)).to(device),
+            encoder=seeded_weights(settings.seed, lambda: _encoder(settings, images)).to(device),
             device=device,
             rows=rows,
             codes=label_codes(images.labels[rows]),
@@ -174,7 +175,7 @@ class EncoderTraining:
         s = self.settings
         options, chosen = (s.loss_options, s.loss) if loss is None else ({}, loss)
         dim = self.encoder.dim if dim is None else dim
-        return seeded(s.seed, lambda: build_loss(chosen, self.n_classes, dim, **options)).to(self.device)
+        return seeded_weights(s.seed, lambda: build_loss(chosen, self.n_classes, dim, **options)).to(self.device)
 
     def loss_group(self, criterion: nn.Module) -> dict:
         """What a loss learns itself, as a group of the optimizer: it wants larger steps and no decay."""

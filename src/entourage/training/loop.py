@@ -10,23 +10,22 @@ evaluates, writes and reports.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sized
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from entourage.errors import InputError
 from entourage.runtime import distributed
+from entourage.runtime.randomness import torch_randomness
 from entourage.training.checkpoint import copied, load_checkpoint, save_checkpoint
 from entourage.training.history import History
 from entourage.training.log import RunLog
 from entourage.training.pace import Pace
 from entourage.training.schedule import Schedule
 
-__all__ = ["fit_model", "seeded"]
+__all__ = ["fit_model"]
 
 
 def fit_model(
@@ -78,7 +77,7 @@ def fit_model(
             _set_rates(optimizer, rates, schedule(epoch) if schedule and epoch else 1.0)
             measured = {"loss": None, "seconds": None, f"{unit}_per_second": None}
             if epoch > 0:
-                with _drawn_from(seed, epoch):
+                with torch_randomness(seed, epoch, distributed.rank()):
                     measured = _train_epoch(model, optimizer, batches(epoch), loss, clip, epoch, history, pace)
                 distributed.share_state(model)  # the statistics of a batch norm differ between processes
             model.eval()
@@ -98,13 +97,6 @@ def fit_model(
     model.load_state_dict(best)
     model.eval()
     return history
-
-
-def seeded(seed: int, build: Callable[[], nn.Module]) -> nn.Module:
-    """Build a module with weights drawn from `seed`, leaving the global random state as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return build()
 
 
 def _train_epoch(model, optimizer, batches, loss, clip, epoch, history, pace: Pace) -> dict:
@@ -143,15 +135,6 @@ def _check_finite(number: float, name: str, pace: Pace) -> None:
             f"the {name} became {number} in epoch {pace.epoch} of {pace.epochs}; lower the learning rate, clip the "
             "gradients or choose another loss"
         )
-
-
-@contextmanager
-def _drawn_from(seed: int, epoch: int) -> Iterator[None]:
-    """Random numbers of torch that depend on (seed, epoch, rank) alone, the global state being left as it was."""
-    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(int(np.random.SeedSequence([seed, epoch, distributed.rank()]).generate_state(1)[0]))
-        yield
 
 
 def _rates(optimizer) -> list[float]:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from entourage.errors import InputError
+from entourage.runtime.randomness import generator
 
 __all__ = [
     "check_usable_classes",
@@ -41,7 +42,7 @@ def hold_out_classes(labels, share: float, seed: int) -> np.ndarray:
     if share == 0 or len(classes) < 4:
         return np.zeros(len(labels), bool)
     count = int(np.clip(round(share * len(classes)), 2, len(classes) - 2))
-    held_out = np.random.default_rng(seed).choice(classes, count, replace=False)
+    held_out = generator(seed).choice(classes, count, replace=False)
     return np.isin(labels, held_out)
 
 
@@ -53,7 +54,7 @@ def class_balanced_batches(labels, n_classes: int, per_class: int, *, seed: int,
     taken. The batches depend on (labels, seed, epoch) alone, so a resumed run draws what it would have drawn.
     """
     check_usable_classes(labels)
-    return _balanced(labels, n_classes, per_class, np.random.default_rng([seed, epoch]))
+    return _balanced(labels, n_classes, per_class, generator(seed, epoch))
 
 
 def cluster_batches(
@@ -79,7 +80,7 @@ def cluster_batches(
         members = np.flatnonzero(clusters == cluster)
         if min(len(usable_classes(labels[members])), n_classes) < needed:
             continue
-        rng = np.random.default_rng([seed, epoch, cluster])
+        rng = generator(seed, epoch, cluster)
         batches = members[_balanced(labels[members], n_classes, per_class, rng)]
         drawn += [((turn + 0.5) / len(batches), cluster, rows) for turn, rows in enumerate(batches)]
     if not drawn:

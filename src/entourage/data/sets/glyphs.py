@@ -14,6 +14,7 @@ import numpy as np
 from entourage.data.arrays import ImageArray
 from entourage.data.layout import Count
 from entourage.errors import InputError
+from entourage.runtime.randomness import generator
 
 __all__ = ["SCRIPTS", "load", "scripts"]
 
@@ -105,7 +106,7 @@ def load(
         classes = _spread(classes, max_classes)
     pixels = np.empty((len(classes), per_class, size, size), np.uint8)
     for done, (_, char) in enumerate(classes):
-        pixels[done] = _draw(char, per_class, size, np.random.default_rng([seed, ord(char)]))
+        pixels[done] = _draw(char, per_class, size, generator(seed, ord(char)))
         if progress is not None:
             progress("drawing glyphs", done + 1, len(classes))
     names = [f"{script} {char}" for script, char in classes]

@@ -23,8 +23,9 @@ from entourage.errors import InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.neighbors import search
 from entourage.refiner.paper.attention import CrossAttention, Offer, glorot_linear
+from entourage.runtime.randomness import seeded_weights
 from entourage.training.history import History
-from entourage.training.loop import fit_model, seeded
+from entourage.training.loop import fit_model
 from entourage.training.losses import multi_similarity
 from entourage.training.sampling import check_usable_classes, class_balanced_batches, hold_out_classes
 from entourage.values import Embeddings, label_codes
@@ -173,7 +174,7 @@ def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resu
     training_rows = np.flatnonzero(~held_out)
     validation = items.take(held_out) if held_out.any() else None
     context = training_rows[_context_within(settings, items.take(training_rows), progress).rows]  # (n, k)
-    network = seeded(settings.seed, lambda: PaperNetwork(items.dim, settings.n_blocks_, settings.out_dim))
+    network = seeded_weights(settings.seed, lambda: PaperNetwork(items.dim, settings.n_blocks_, settings.out_dim))
     history = fit_model(
         network,
         torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True),

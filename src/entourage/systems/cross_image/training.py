@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from entourage.data.batches import PictureBatch, PictureBatches
 from entourage.errors import EntourageWarning, InputError
 from entourage.runtime import distributed
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems.cross_image.blocks import CrossImageBlocks, save_blocks
 from entourage.systems.cross_image.encoding import check_has_map
 from entourage.systems.cross_image.probe import GRADIENTS, GradientProbe
 from entourage.systems.cross_image.settings import CrossImageSettings
 from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.training.history import History
-from entourage.training.loop import seeded
 from entourage.training.losses import build_loss
 
 __all__ = ["KEPT", "hardest_pairs", "train_cross_image"]
@@ -100,7 +100,7 @@ def _objective(training: EncoderTraining, probe: GradientProbe | None) -> _Objec
     s, dim = training.settings, training.encoder.dim
     criterion = build_loss(s.loss, training.n_classes, dim, **s.loss_options)
     channels = _channels(training)
-    blocks = seeded(s.seed, lambda: CrossImageBlocks(dim, channels, s.blocks)).to(training.device)
+    blocks = seeded_weights(s.seed, lambda: CrossImageBlocks(dim, channels, s.blocks)).to(training.device)
     if probe is None:
         file = training.folder / GRADIENTS if training.folder and distributed.is_main() else None
         probe = GradientProbe(s.probe_batches, file)

@@ -14,6 +14,7 @@ import numpy as np
 from entourage.errors import InputError
 from entourage.neighbors import search
 from entourage.neighbors.reciprocal import reciprocal_sets
+from entourage.runtime.randomness import generator
 from entourage.systems.intra_batch.clusters import CLUSTERINGS, cluster
 from entourage.values import Embeddings
 
@@ -104,7 +105,7 @@ def nearest_contexts(items: Embeddings, size: int = GROUP_SIZE, n_chunks: int = 
     chunks = own[:, None]
     if size > 1:
         chunks = np.column_stack([own, search(items, k=size - 1).rows])
-    return _joined(chunks, own, n_chunks, np.random.default_rng(seed))
+    return _joined(chunks, own, n_chunks, generator(seed))
 
 
 # ---- reciprocal neighbours ---------------------------------------------------------------------------------------
@@ -165,7 +166,7 @@ def cluster_contexts(
     Clusters are cut into chunks at random. A chunk that falls short is filled with others of its cluster, then with the
     nearest items; a group that does, with other chunks. Such company has its own output in its own group.
     """
-    draw = np.random.default_rng(seed)
+    draw = generator(seed)
     per_cluster = min(per_cluster, len(items))
     chunks, chunk_of = _chunks(items, codes, per_cluster, draw)
     return _joined(chunks, chunk_of, n_clusters, draw)

@@ -9,14 +9,11 @@ x / |x|, and the network may see every item alone.
 b items of a batch, d dimensions, C classes.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from entourage.runtime.randomness import torch_randomness
 from entourage.systems.intra_batch.network import MessagePassing
 from entourage.systems.intra_batch.settings import IntraBatchSettings
 
@@ -95,16 +92,9 @@ class IntraBatchObjective(nn.Module):
             loss = loss + s.auxiliary_weight * class_loss(self.encoder_head, seen, codes, **options)
         if s.network_weight:
             groups = embeddings if s.messages else embeddings[:, None]  # without messages: groups of one
-            with _drawn_from(s.seed, int(self.draws), projected.device):
+            with torch_randomness(s.seed, int(self.draws)):
                 refined = self.network(groups).view_as(embeddings)
             loss = loss + s.network_weight * class_loss(self.network_head, refined, codes, **options)
         if self.training:
             self.draws += 1
         return loss
-
-
-@contextmanager
-def _drawn_from(seed: int, draw: int, device: torch.device) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(int(np.random.SeedSequence([seed, draw]).generate_state(1)[0]))
-        yield

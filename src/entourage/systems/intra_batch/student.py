@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from entourage.data.batches import PictureBatch
 from entourage.encoders import load_encoder
 from entourage.errors import InputError
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.systems.intra_batch.distillation import class_probability_loss, feature_loss, relation_loss
 from entourage.systems.intra_batch.objective import ClassHead
 from entourage.systems.intra_batch.saving import TrainedNetwork, load_network
 from entourage.systems.intra_batch.settings import StudentSettings
 from entourage.training.history import History
-from entourage.training.loop import seeded
 
 __all__ = ["train_student"]
 
@@ -39,7 +39,8 @@ def train_student(images, settings: StudentSettings, **run) -> tuple[nn.Module, 
         taught_by = (teacher, trained.network, trained.head)
         for part in taught_by:
             part.eval().requires_grad_(False).to(training.device)
-        head = seeded(settings.seed, lambda: ClassHead(training.encoder.dim, len(trained.classes))).to(training.device)
+        head = seeded_weights(settings.seed, lambda: ClassHead(training.encoder.dim, len(trained.classes)))
+        head = head.to(training.device)
         learned = [parameter for parameter in head.parameters() if parameter.requires_grad]
 
         def loss(batch: PictureBatch) -> Tensor:

@@ -11,12 +11,12 @@ import numpy as np
 from torch import nn
 
 from entourage.runtime import distributed
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.systems.intra_batch.objective import IntraBatchObjective
 from entourage.systems.intra_batch.saving import NETWORK, TrainedNetwork, save_network
 from entourage.systems.intra_batch.settings import IntraBatchSettings
 from entourage.training.history import History
-from entourage.training.loop import seeded
 
 __all__ = ["fit_intra_batch", "train_intra_batch"]
 
@@ -34,7 +34,7 @@ def train_intra_batch(images, settings: IntraBatchSettings, **run) -> tuple[nn.M
 def fit_intra_batch(images, settings: IntraBatchSettings, **run) -> tuple[nn.Module, TrainedNetwork, History]:
     """The same, and the network besides."""
     with encoder_training(images, settings, **run) as training:
-        objective = seeded(
+        objective = seeded_weights(
             settings.seed, lambda: IntraBatchObjective(settings, training.encoder.dim, training.n_classes)
         ).to(training.device)
         learned = [parameter for parameter in objective.parameters() if parameter.requires_grad]

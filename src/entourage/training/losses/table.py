@@ -5,13 +5,13 @@ parameters of their own (a proxy per class, a boundary per class): the caller gi
 """
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from entourage.errors import InputError
+from entourage.runtime.randomness import torch_randomness
 from entourage.training.losses.pairwise import multi_similarity, multi_similarity_of
 
 __all__ = ["LOSSES", "Loss", "build_loss"]
@@ -46,18 +46,11 @@ class Loss(nn.Module):
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        with _drawn_from(int(self.draws), embeddings.device):
+        with torch_randomness(int(self.draws)):
             indices = () if self.miner is None else (self.miner(embeddings, labels),)
             value = self.criterion(embeddings, labels, *indices)
         self.draws += 1
         return value + 0 * embeddings.sum()
-
-
-@contextmanager
-def _drawn_from(seed: int, device: torch.device) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
 
 
 # ---- builders ----------------------------------------------------------------------------------------------------

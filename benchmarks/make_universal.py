@@ -139,7 +139,7 @@ def glyph_sources(progress) -> tuple[list, list]:
         seen = np.isin(codes, np.random.default_rng(seed).permutation(codes.max() + 1)[:n_classes])
         few = seen & (np.arange(len(codes)) % 60 < 12)  # of 60 pictures a class
         by = BaselineSettings(epochs=epochs, seed=seed, validation_share=0.0)
-        encoder, _ = train_baseline(ImageArray(train.pixels[few], train.labels[few]), by, progress=progress)
+        encoder, _, _ = train_baseline(ImageArray(train.pixels[few], train.labels[few]), by, progress=progress)
         learned_from.append((embed(encoder, train.pixels[~seen]), label_codes(train.labels[~seen])))
         unseen.append((embed(encoder, test.pixels), label_codes(test.labels)))
     for images, sources in ((train, learned_from), (test, unseen)):

@@ -74,7 +74,7 @@ def run_demo(
     drawn = {"per_class": settings.per_class, "max_classes": settings.max_classes, "seed": seed}
     seen, unseen = (data.load(_DATA, split, **drawn, progress=progress) for split in ("train", "test"))
     by = BaselineSettings(epochs=settings.encoder_epochs, seed=seed, validation_share=0.0)
-    encoder, _ = train_baseline(seen, by, progress=progress)
+    encoder, _, _ = train_baseline(seen, by, progress=progress)
     training, test = (
         Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), labels=images.labels)
         for images in (seen, unseen)

@@ -40,8 +40,8 @@ def test_taking_rows_keeps_everything_about_them(tmp_path):
     [
         ({"labels": [0]}, r"labels have shape \(1,\) for 2 images"),
         ({"labels": [0.5, 1.5]}, "labels are of type float64"),
-        ({"names": ["x", "x"]}, "image x appears twice"),
-        ({"ids": ["i", "i"]}, "image i appears twice"),
+        ({"names": ["x", "x"]}, "image x appears more than once"),
+        ({"ids": ["i", "i"]}, "image i appears more than once"),
         ({"cameras": [1]}, r"cameras have shape \(1,\)"),
         ({"boxes": [[0, 0, 1, 1]]}, r"boxes are int64 of shape \(1, 4\)"),
         ({"boxes": [[0, 0, 1.5, 1], [0, 0, 1, 1]]}, "boxes are float64"),

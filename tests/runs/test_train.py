@@ -22,6 +22,7 @@ from entourage.runs import train as runs
 from entourage.runs.train import encoder_of, train_run
 from entourage.systems import SYSTEMS, System
 from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.trained import TrainedEncoder
 from entourage.training.history import History
 from entourage.values import Embeddings
 
@@ -75,7 +76,7 @@ def test_what_was_asked_for_in_vain_is_told(people, tmp_path):
     run = train_run(people, tmp_path / "run", settings=replace(SETTINGS, batch_classes=8), nmi=False)
     assert run.protocol["trained_on"] == (
         "12 pictures of 3 classes, too few to hold some out and choose the epoch by them; "
-        "8 classes in a batch wanted, 3 there are"
+        "batches have 3 classes instead of 8, as no more have two items"
     )
 
 
@@ -125,10 +126,10 @@ def test_persons_are_searched_without_what_their_own_camera_saw(tmp_path, monkey
 def test_a_system_of_the_table_is_called_with_its_own_settings(people, tmp_path, monkeypatch):
     calls = []
 
-    def train(images, settings, *, run_folder, resume, strict, corrupt, progress):
+    def train(images, settings, *, run_folder, resume, strict, progress):
         calls.append((len(images), settings, resume, strict))
         (run_folder / "log.jsonl").write_text('{"epoch": 0}\n')
-        return SmallResNet(dim=3, width=4), History([{"epoch": 0, "loss": None, "score": None}])
+        return TrainedEncoder(SmallResNet(dim=3, width=4), History([{"epoch": 0, "loss": None, "score": None}]), [])
 
     monkeypatch.setattr(runs, "trivial", train, raising=False)
     monkeypatch.setitem(SYSTEMS, "trivial", System(BaselineSettings, "entourage.runs.train:trivial"))

@@ -31,6 +31,7 @@ from entourage.training.log import RunLog
 from entourage.training.loop import fit_model
 from entourage.training.losses import build_loss
 from entourage.training.sampling import class_balanced_batches, share_of_rank
+from entourage.training.settings import Checkpointing, FitSettings, Reporting
 from entourage.values import Embeddings
 
 LOSSES = ("ms", "margin", "proxy-anchor")
@@ -100,14 +101,11 @@ def fit(name: str, folder: Path, report) -> nn.Module:
     fit_model(
         model,
         torch.optim.Adam(model.parameters(), 1e-2, weight_decay=1e-2),
+        FitSettings(epochs=5, clip=1.0),
         batches=lambda epoch: [share(batch) for batch in class_balanced_batches(LABELS, 3, 3, seed=0, epoch=epoch)],
         loss=loss,
-        evaluate=None,
-        epochs=5,
-        clip=1.0,
-        checkpoint=folder / f"{name}.checkpoint",
-        log=RunLog(folder / f"{name}.jsonl"),
-        progress=report,
+        checkpointing=Checkpointing(folder / f"{name}.checkpoint"),
+        reporting=Reporting(RunLog(folder / f"{name}.jsonl"), progress=report),
     )
     return model
 
@@ -132,7 +130,7 @@ def intra_batch(folder: Path) -> tuple[nn.Module, nn.Module]:
     run = folder / "intra_batch"
     items = Embeddings.from_vectors(VECTORS.numpy(), labels=LABELS)
     settings = IntraBatchSettings(**OF_VECTORS, epochs=3, dropout=0.3)
-    encoder, trained, _ = fit_intra_batch(items, settings, run_folder=run)
+    (encoder, *_), trained = fit_intra_batch(items, settings, run_folder=run)
     if distributed.is_main():
         save_encoder(run / "encoder", encoder)
     distributed.from_main(0.0)  # the others wait for it

@@ -74,23 +74,23 @@ def map_at_r(encoder) -> float:
 
 def test_the_classes_it_learns_from_come_apart():
     chosen = settings(epochs=10, blocks=1, learning_rate=3e-3, validation_share=0.0)
-    untrained, _ = train_cross_image(IMAGES, settings(epochs=0))
-    encoder, history = train_cross_image(IMAGES, chosen)
+    untrained, _, _ = train_cross_image(IMAGES, settings(epochs=0))
+    encoder, history, _ = train_cross_image(IMAGES, chosen)
     assert map_at_r(encoder) > map_at_r(untrained) + 0.1
     assert history.curve[-1]["loss"] < history.curve[1]["loss"]
 
 
 def test_without_conditional_similarities_it_is_the_baseline_to_the_bit():
-    ours, history = train_cross_image(IMAGES, settings(conditional_weight=0.0))
-    theirs, wanted = train_baseline(IMAGES, BaselineSettings(**SETTINGS))
+    ours, history, _ = train_cross_image(IMAGES, settings(conditional_weight=0.0))
+    theirs, wanted, _ = train_baseline(IMAGES, BaselineSettings(**SETTINGS))
     assert equal(state(ours), state(theirs)) and history == wanted
-    with_blocks, _ = train_cross_image(IMAGES, settings())
+    with_blocks, _, _ = train_cross_image(IMAGES, settings())
     assert not equal(state(with_blocks), state(theirs))
 
 
 def test_the_encoder_gives_the_same_vectors_with_the_blocks_removed(tmp_path):
-    """What is saved and used at test time is the encoder alone."""
-    encoder, _ = train_cross_image(IMAGES, settings(epochs=1), run_folder=tmp_path / "run")
+    """What is saved and used at inference is the encoder alone."""
+    encoder, _, _ = train_cross_image(IMAGES, settings(epochs=1), run_folder=tmp_path / "run")
     blocks = load_blocks(tmp_path / "run" / KEPT)
     save_encoder(tmp_path / "encoder", encoder)
     alone, pictures = load_encoder(tmp_path / "encoder"), torch.rand(5, 1, 16, 16)
@@ -171,11 +171,11 @@ def interrupt_in(epoch):
 
 
 def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been_gradients_too(tmp_path):
-    unbroken, wanted = train_cross_image(IMAGES, settings(), run_folder=tmp_path / "unbroken")
+    unbroken, wanted, _ = train_cross_image(IMAGES, settings(), run_folder=tmp_path / "unbroken")
     with pytest.raises(KeyboardInterrupt):
         train_cross_image(IMAGES, settings(), run_folder=tmp_path / "run", progress=interrupt_in(2))
     assert (tmp_path / "run" / CHECKPOINT).exists() and not (tmp_path / "run" / KEPT).exists()
-    encoder, history = train_cross_image(IMAGES, settings(), run_folder=tmp_path / "run", resume=True)
+    encoder, history, _ = train_cross_image(IMAGES, settings(), run_folder=tmp_path / "run", resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
     ours, theirs = (load_blocks(tmp_path / name / KEPT) for name in ("run", "unbroken"))
     assert equal(state(ours), state(theirs))
@@ -346,7 +346,7 @@ def test_an_encoder_without_a_map_is_refused_before_training(tmp_path):
 def test_a_sliced_encoder_of_pictures_is_trained(tmp_path):
     save_encoder(tmp_path / "sliced", SlicedEncoder(SmallResNet(dim=16, width=4, last_stride=1), 2))
     chosen = settings(encoder=str(tmp_path / "sliced"), encoder_options={}, epochs=1)
-    encoder, _ = train_cross_image(IMAGES, chosen)
+    encoder, _, _ = train_cross_image(IMAGES, chosen)
     assert isinstance(encoder, SlicedEncoder)
 
 

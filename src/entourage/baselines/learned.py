@@ -26,6 +26,7 @@ from entourage.training.linear_maps import head_maps_by_epoch
 from entourage.training.loop import fit_model
 from entourage.training.losses import multi_similarity
 from entourage.training.sampling import class_balanced_batches, hold_out_classes
+from entourage.training.settings import FitSettings
 from entourage.values import Embeddings
 
 __all__ = ["LinearHead", "SelfAttention", "fit_linear_head"]
@@ -134,11 +135,10 @@ def _train(
     return fit_model(
         network,
         torch.optim.Adam(network.parameters(), learning_rate, fused=True),
+        FitSettings(epochs=epochs, patience=patience),
         batches=lambda epoch: class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch),
         loss=lambda batch: multi_similarity(F.normalize(network(vectors[batch]), dim=1), labels[batch]),
         evaluate=held_out and (lambda: mean_average_precision_at_r(_applied(network, held_out))),
-        epochs=epochs,
-        patience=patience,
     )
 
 

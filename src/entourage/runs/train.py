@@ -33,6 +33,7 @@ from entourage.stores import check_free, encoder_of_vectors, new_folder, write_j
 from entourage.stores.logs import read_log
 from entourage.systems import system_named
 from entourage.systems.settings import NOT_DECISIVE
+from entourage.systems.trained import nothing_learned
 from entourage.training.sampling import hold_out_classes, usable_classes
 from entourage.values import Embeddings
 
@@ -99,16 +100,14 @@ def train_run(
     config = _config(system, described, settings)
     if strict and main:  # not after hours of training
         _check_pictures((training, *tests.values()), settings.workers, progress)
-    corrupt: list[str] = []
-    options = {"resume": resume, "strict": strict, "corrupt": corrupt, "progress": progress}
+    options = {"resume": resume, "strict": strict, "progress": progress}
     with _begun(partial_of(out), config, resume=resume) if main else nullcontext():
-        encoder, history = chosen.train(training, settings, run_folder=partial_of(out), **options)
+        encoder, history, corrupt = chosen.train(training, settings, run_folder=partial_of(out), **options)
     if not main:
         return None
-    from entourage.systems.encoder_training import nothing_learned  # here, where torch is loaded anyway
-
     seed = getattr(settings, "seed", 0)
-    scores = _scores(encoder, tests, strict, corrupt, nmi, seed, progress)
+    scores, untested = _scores(encoder, tests, strict, nmi, seed, progress)
+    corrupt = list(dict.fromkeys([*corrupt, *untested]))
     doubts += [*nothing_learned(history), *scores.warnings]
     count = len(training) + sum(map(len, tests.values()))
     doubts += left_out(corrupt, count, " (of training, those drawn are counted)")
@@ -274,23 +273,28 @@ def _has_learned(partial: Path) -> bool:
 # ---- after training ----------------------------------------------------------------------------------------------
 
 
-def _scores(encoder, tests: dict, strict: bool, corrupt: list, nmi: bool, seed: int, progress) -> Scores:
-    options = {"strict": strict, "corrupt": corrupt, "progress": progress}
-    embedded = [embed_tests(encoder, images, **options)[1] for images in tests.values()]
-    gallery = embedded[1] if len(embedded) > 1 else None
-    return evaluate_embeddings(embedded[0], gallery, nmi=nmi, seed=seed, progress=progress)
+def _scores(encoder, tests: dict, strict: bool, nmi: bool, seed: int, progress) -> tuple[Scores, list[str]]:
+    """The scores, and the paths of test pictures that cannot be decoded."""
+    embedded = [embed_tests(encoder, images, strict=strict, progress=progress) for images in tests.values()]
+    items = [found for _, found, _ in embedded]
+    gallery = items[1] if len(items) > 1 else None
+    scores = evaluate_embeddings(items[0], gallery, nmi=nmi, seed=seed, progress=progress)
+    return scores, [path for *_, corrupt in embedded for path in corrupt]
 
 
-def embed_tests(encoder, images, **options) -> tuple[np.ndarray, Embeddings]:
-    """Rows (n,) of the pictures that can be decoded, and how the encoder sees them; options: as embed_shards takes."""
+def embed_tests(encoder, images, **options) -> tuple[np.ndarray, Embeddings, list[str]]:
+    """Rows (n,) of the pictures that can be decoded, how the encoder sees them, and the paths of the others.
+
+    options: as embed_shards takes them.
+    """
     from entourage.encoders.embedding import embed_shards
 
-    rows, vectors = next(embed_shards(encoder, images, shard_size=len(images), **options))
+    rows, vectors, corrupt = next(embed_shards(encoder, images, shard_size=len(images), **options))
     if not len(rows):
         raise InputError(f"none of the {len(images)} pictures to test with can be decoded; check the files")
     shots = {name: getattr(images, name, None) for name in ("cameras", "sequences")}
     shots = {name: values[rows] for name, values in shots.items() if values is not None}
-    return rows, Embeddings.from_vectors(vectors, images.ids[rows], images.labels[rows], **shots)
+    return rows, Embeddings.from_vectors(vectors, images.ids[rows], images.labels[rows], **shots), corrupt
 
 
 def _protocol(source, system: str, settings, training, tests: dict, history) -> dict:
@@ -315,7 +319,7 @@ def _classes(training, settings) -> str:
         told = ", too few to hold some out and choose the epoch by them"
     learned = len(usable_classes(training.labels[~held_out]))
     if learned < settings.batch_classes:
-        told += f"; {settings.batch_classes} classes in a batch wanted, {learned} there are"
+        told += f"; batches have {learned} classes instead of {settings.batch_classes}, as no more have two items"
     return f"{len(np.unique(training.labels))} classes{told}"
 
 

@@ -108,9 +108,11 @@ class TrainingRun:
         """Of the queries and the gallery: the rows that can be decoded, and their embeddings."""
 
         def embed() -> list:
-            corrupt, sets = [], [items for items in self.loaded() if items is not None]
-            found = [embed_tests(self.encoder(), items, corrupt=corrupt, progress=progress) for items in sets]
-            left_out(corrupt, sum(map(len, sets)))
+            sets = [items for items in self.loaded() if items is not None]
+            embedded = [embed_tests(self.encoder(), items, progress=progress) for items in sets]
+            corrupt = dict.fromkeys(path for *_, corrupt in embedded for path in corrupt)
+            left_out(list(corrupt), sum(map(len, sets)))
+            found = [(rows, items) for rows, items, _ in embedded]
             return [*found, *[None] * (2 - len(found))]
 
         return self._once("embedded", embed)

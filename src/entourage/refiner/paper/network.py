@@ -13,6 +13,7 @@ N items, M context items, k neighbours, T blocks, d dimensions.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from entourage.training.history import History
 from entourage.training.loop import fit_model
 from entourage.training.losses import multi_similarity
 from entourage.training.sampling import check_usable_classes, class_balanced_batches, hold_out_classes
+from entourage.training.settings import Checkpointing, FitSettings, Reporting
 from entourage.values import Embeddings, label_codes
 
 __all__ = ["PaperNetwork", "PreparedGallery", "batch_loss", "fit_paper"]
@@ -178,18 +180,14 @@ def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resu
     history = fit_model(
         network,
         torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True),
+        FitSettings(epochs=settings.epochs, patience=settings.patience),
         batches=lambda epoch: class_balanced_batches(
             codes[training_rows], settings.batch_classes, settings.batch_per_class, seed=settings.seed, epoch=epoch
         ),
         loss=batch_loss(settings, network, items, codes, training_rows, context),
         evaluate=validation and _validator(settings, network, validation),
-        epochs=settings.epochs,
-        patience=settings.patience,
-        checkpoint=checkpoint,
-        fingerprint=fingerprint,
-        resume=resume,
-        title="training the refiner",
-        progress=progress,
+        checkpointing=None if checkpoint is None else Checkpointing(Path(checkpoint), fingerprint, resume),
+        reporting=Reporting(title="training the refiner", progress=progress),
     )
     raw_score = validation and mean_average_precision_at_r(validation)
     data = {

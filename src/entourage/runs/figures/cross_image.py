@@ -65,9 +65,9 @@ def _encoded(run: TrainingRun, options: FigureOptions, progress) -> tuple:
     rows = choose_rows(labelled, options.points or _MOST, options.seed)
     if rows is not None:
         images = images.take(rows if options.query is None else _with_query(rows, images, options.query))
-    encoder, blocks, corrupt = run.encoder(), load_blocks(run.folder / "cross_image"), []
-    encoded = encode(encoder, blocks, images, strict=False, corrupt=corrupt, progress=progress)
-    left_out(corrupt, len(images))
+    encoder, blocks = run.encoder(), load_blocks(run.folder / "cross_image")
+    encoded = encode(encoder, blocks, images, strict=False, progress=progress)
+    left_out(list(encoded.corrupt), len(images))
     images = images.take(np.flatnonzero(np.isin(images.ids, encoded.ids)))
     return images, encoder, blocks, encoded
 

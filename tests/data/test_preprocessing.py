@@ -127,5 +127,5 @@ def test_settings_that_cannot_be_used(options, message):
 
 
 def test_an_unknown_field_is_refused():
-    with pytest.raises(InputError, match="no field 'colour'; known are: channels, crop, "):
+    with pytest.raises(InputError, match="no field 'colour'; wanted one of: channels, crop, "):
         Preprocessing.from_dict({"colour": 1})

@@ -206,7 +206,7 @@ def test_a_run_that_has_no_checkpoint_yet_is_resumed_with_its_own_settings_only(
 
 def test_among_several_processes_only_the_first_writes(people, tmp_path, monkeypatch):
     def train(images, settings, *, run_folder, **options):
-        return SmallResNet(dim=3, width=4), History()
+        return TrainedEncoder(SmallResNet(dim=3, width=4), History(), [])
 
     monkeypatch.setattr(runs, "second", train, raising=False)
     monkeypatch.setitem(SYSTEMS, "second", System(BaselineSettings, "entourage.runs.train:second"))

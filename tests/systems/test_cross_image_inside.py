@@ -153,7 +153,7 @@ def test_many_places_are_searched_without_a_copy_for_every_query():
         ([(0, 4, 0)], 2, "the places are"),
         ([(0, 0, -1)], 2, "the places are"),
         ([], 2, "one or more"),
-        ([(0, 0, 0)], 20, "k = 20 other images asked of 20 images; wanted 1 to 19"),
+        ([(0, 0, 0)], 20, "k is 20 for 20 images; wanted 1 to 19"),
     ],
 )
 def test_places_that_are_not_there_are_refused(model, chosen, k, said):

@@ -156,9 +156,14 @@ def test_on_vectors_the_classes_it_learns_from_come_apart(changed):
 
 
 def test_on_pictures_the_classes_it_learns_from_come_apart():
-    untrained, _, _ = train_divided(IMAGES, settings(epochs=0))
-    encoder, _, _ = train_divided(IMAGES, settings(epochs=16, learning_rate=3e-3, validation_share=0.0))
-    assert map_at_r(encoder, IMAGES) > map_at_r(untrained, IMAGES) + 0.1
+    """On average: which clusters k-means finds makes one seed gain four times as much as another."""
+    gains = []
+    for seed in range(3):
+        untrained, _, _ = train_divided(IMAGES, settings(epochs=0, seed=seed))
+        chosen = settings(epochs=16, learning_rate=3e-3, validation_share=0.0, seed=seed)
+        encoder, _, _ = train_divided(IMAGES, chosen)
+        gains.append(map_at_r(encoder, IMAGES) - map_at_r(untrained, IMAGES))
+    assert np.mean(gains) > 0.1 and min(gains) > 0
 
 
 def test_an_mlp_on_vectors_and_through_a_folder(tmp_path):

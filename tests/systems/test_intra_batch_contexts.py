@@ -180,5 +180,5 @@ def test_what_cannot_be_a_context_is_refused(by, options, said):
 
 
 def test_one_item_has_no_context():
-    with pytest.raises(InputError, match="1 item has no context"):
+    with pytest.raises(InputError, match="there is 1 item; wanted two or more"):
         find_contexts(Embeddings.from_vectors([[1.0, 0.0]]))

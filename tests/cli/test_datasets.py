@@ -87,7 +87,7 @@ def test_a_new_root_is_made_and_told_but_not_the_folders_above_it(site, tmp_path
     monkeypatch.setattr(omniglot, "EXPECTED", {"train": Count(1, 1)})
     result = run("datasets get omniglot --root new")
     assert (result.exit_code, result.stdout) == (0, "omniglot is under new: train 1\n")
-    assert result.stderr.startswith(f"warning: the folder {tmp_path}/new did not exist and is made\nfetching")
+    assert result.stderr.startswith(f"warning: the folder {tmp_path}/new did not exist and has been created\nfetching")
     assert (tmp_path / "new/omniglot/images_background").is_dir()
 
 
@@ -109,7 +109,7 @@ def test_ctrl_c_keeps_what_was_fetched(site, root, monkeypatch):
 
 
 BAD = {
-    "unknown": ("datasets get birds --root .", "dataset is 'birds'; known are: cars, cub, glyphs"),
+    "unknown": ("datasets get birds --root .", "the dataset is 'birds'; wanted one of cars, cub, glyphs"),
     "by hand": ("datasets get in_shop --root .", "get it at https://mmlab.ie.cuhk.edu.hk"),
     "no root": ("datasets get cub", "no folder is given; wanted root, --root or ENTOURAGE_DATA"),
     "wrong root": ("datasets get cub --root no/where", "the folder no/where does not exist"),

@@ -131,7 +131,7 @@ BAD = {
         "embed birds --model run --model ./run --out out.npz",
         "--model names './run' twice; wanted different ones for an ensemble",
     ),
-    "no such dataset": ("embed bird --model run --out out.npz", "dataset is 'bird'; known are: cars"),
+    "no such dataset": ("embed bird --model run --out out.npz", "the dataset is 'bird'; wanted one of cars"),
     "empty folder": ("embed empty --model run --out out.npz", "empty has no folders with images in them"),
     "no such split": ("embed birds --model run --split query --out out.npz", "split is 'query'"),
     "wrong root": ("embed cub --root nowhere --model run --out out.npz", "the folder nowhere does not exist"),

@@ -156,7 +156,7 @@ def test_a_corrupt_picture_is_left_out_counted_and_named_or_refused(inside, tmp_
 
 
 BAD = {
-    "no such dataset": ("train bird --out out", "dataset is 'bird'; known are: cars"),
+    "no such dataset": ("train bird --out out", "the dataset is 'bird'; wanted one of cars"),
     "wrong root": ("train cub --root nowhere --out out", "the folder nowhere does not exist; check the root"),
     "no root": ("train cub --out out", "cub is read from disk but no folder is given; wanted root, --root or"),
     "root without it": ("train cub --root birds --out out", "cub is not under birds: wanted birds/CUB_200_2011"),

@@ -63,7 +63,7 @@ def test_the_root_of_a_folder_is_the_folder(tmp_path):
 @pytest.mark.parametrize("name", ["cubs", "no/such/folder"])
 def test_neither_a_name_nor_a_path(name):
     known = "cars, cub, glyphs, in_shop, market1501, omniglot, sop, or .* that exists"
-    with pytest.raises(InputError, match=f"dataset is '{name}'; known are: {known}"):
+    with pytest.raises(InputError, match=f"the dataset is '{name}'; wanted one of {known}"):
         data.load(name, "train")
     with pytest.raises(InputError, match=f"dataset is '{name}'"):
         data.splits(name)

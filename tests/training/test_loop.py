@@ -1,5 +1,7 @@
 """The fit loop: which epoch is kept, when it stops, what a step is."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from tests.training.regression import equal, fit, model_and_optimizer, weights, weights_after
@@ -237,4 +239,20 @@ def test_seeded_weights_depend_on_the_seed_and_leave_the_global_state_alone():
     before = torch.get_rng_state()
     first, again, other = (weights(model_and_optimizer(seed)[0]) for seed in (0, 0, 1))
     assert equal(first, again) and not equal(first, other)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_four_fits_in_threads_end_as_each_does_alone():
+    """Dropout draws from the state of the whole process: a seeded epoch has it for itself."""
+
+    def run(seed):
+        model, optimizer = model_and_optimizer(seed, dropout=0.5)
+        fit(model, optimizer, epochs=8, seed=seed)
+        return weights(model)
+
+    alone = [run(seed) for seed in range(4)]
+    before = torch.get_rng_state()
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(run, range(4)))
+    assert all(equal(one, other) for one, other in zip(together, alone, strict=True))
     assert torch.equal(torch.get_rng_state(), before)

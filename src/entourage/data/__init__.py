@@ -156,7 +156,9 @@ def get(name: str, root: str | PathLike[str] | None = None, progress: Progress |
         )
     if not folder.exists():
         folder.mkdir()
-        warnings.warn(f"the folder {folder.absolute()} did not exist and is made", EntourageWarning, stacklevel=2)
+        warnings.warn(
+            f"the folder {folder.absolute()} did not exist and has been created", EntourageWarning, stacklevel=2
+        )
     places = [fetch(archive, folder, progress) for archive in module.ARCHIVES]
     row = _row(name, folder)
     if not row["present"]:
@@ -182,8 +184,8 @@ def _module_and_place(
             )
         return _named("vectors" if of_vectors else "folder"), {"root": path}
     raise InputError(
-        f"dataset is {name!r}; known are: {', '.join(_NAMED)}, or the path of a folder, a .csv or a file of vectors "
-        "that exists: use one of them"
+        f"the dataset is {name!r}; wanted one of {', '.join(_NAMED)}, or the path of a folder, a .csv or a file of "
+        "vectors that exists"
     )
 
 
@@ -203,7 +205,7 @@ def _check_options(name: str | PathLike[str], module: ModuleType, options: dict[
 
 def _named(name: str) -> ModuleType:
     if name not in DATASETS:
-        raise InputError(f"dataset is {name!r}; known are: {', '.join(_NAMED)}: use one of them")
+        raise InputError(f"the dataset is {name!r}; wanted one of {', '.join(_NAMED)}")
     return import_module(DATASETS[name])
 
 

@@ -78,7 +78,20 @@ def load(split: str, root: str | PathLike[str] | None, *, images_root: str | Pat
 
 
 def splits(root: str | PathLike[str] | None, **options: Any) -> tuple[str, ...]:
-    """The splits of a table: train and test, or train, query and gallery."""
+    """The splits of a table: train and test, or train, query and gallery.
+
+    Parameters
+    ----------
+    root : path-like
+        The table.
+    **options
+        Those of `load`, which make no difference.
+
+    Returns
+    -------
+    tuple of str
+        Their names, train first.
+    """
     path = _existing(root)
     return tuple(_members(path, _read(path)))
 

@@ -150,7 +150,7 @@ def _reason(path: Path, error: Exception) -> str:
     if path.exists() and not path.stat().st_size:
         return "it is empty"
     if isinstance(error, UnidentifiedImageError):
-        return "it is no image, or of no known format"
+        return "it is not an image, or its format is unknown"
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 

@@ -73,7 +73,20 @@ def load(split: str, root: str | PathLike[str] | None = None, *, train_share: fl
 
 
 def splits(root: str | PathLike[str] | None = None, **options: Any) -> tuple[str, ...]:
-    """The splits of a folder: train and test, or train, query and gallery."""
+    """The splits of a folder: train and test, or train, query and gallery.
+
+    Parameters
+    ----------
+    root : path-like, optional
+        The folder; default: the one ENTOURAGE_DATA names.
+    **options
+        Those of `load`, which make no difference.
+
+    Returns
+    -------
+    tuple of str
+        Their names, train first.
+    """
     return _own_splits(data_root(root, "a folder of images")) or ("train", "test")
 
 

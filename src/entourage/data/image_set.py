@@ -65,5 +65,18 @@ def labels_of(items: Items) -> np.ndarray:
 
 
 def column_of(items: Items, name: str) -> np.ndarray | None:
-    """A column that some sets have: cameras, sequences, boxes, pixels or vectors; None if this set has none."""
+    """A column that some sets have and others have not.
+
+    Parameters
+    ----------
+    items : ImageSet or Embeddings
+        N items.
+    name : str
+        labels, ids, cameras, sequences, boxes, pixels or vectors.
+
+    Returns
+    -------
+    ndarray, shape (N, ...), or None
+        None if this set has no such column.
+    """
     return getattr(items, name, None)

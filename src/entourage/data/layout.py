@@ -74,7 +74,18 @@ def data_root(root: str | PathLike[str] | None, name: str) -> Path:
 
 
 def root_of(root: str | PathLike[str] | None, name: str) -> Path:
-    """The folder that holds the data, whether it exists or not; see `data_root`."""
+    """The folder that holds the data, whether it exists or not.
+
+    Parameters
+    ----------
+    root, name
+        As in `data_root`.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
     given = root if root is not None else os.environ.get("ENTOURAGE_DATA") or None
     if given is None:
         raise NotFound(f"{name} is read from disk but no folder is given; wanted root, --root or ENTOURAGE_DATA")
@@ -138,7 +149,17 @@ def first_existing(folder: Path, names: Iterable[str], holds: str) -> Path:
 
 
 def check_split(split: str, splits: Collection[str], name: str) -> None:
-    """Refuse a split that a dataset does not have."""
+    """Refuse a split that a dataset does not have.
+
+    Parameters
+    ----------
+    split : str
+        What was asked for.
+    splits : collection of str
+        Those there are.
+    name : str
+        The dataset, as an error names it.
+    """
     if split not in splits:
         known = [repr(known) for known in splits]
         listed = f"{', '.join(known[:-1])} and {known[-1]}"
@@ -166,7 +187,15 @@ def check_counts(where: str | PathLike[str], labels: np.ndarray, expected: Count
 
 
 def check_present(folder: Path, names: Collection[str]) -> None:
-    """Refuse a folder in which a listed picture is missing; each folder is listed once, no file is opened."""
+    """Refuse a folder in which a listed picture is missing; each folder is listed once, no file is opened.
+
+    Parameters
+    ----------
+    folder : Path
+        What the names start from.
+    names : collection of str
+        Paths of the pictures.
+    """
     listed: dict[str, set[str]] = {}
     missing = []
     for name in names:
@@ -235,7 +264,20 @@ def read_columns(path: Path, columns: tuple[str, ...], *, header: int = 0) -> li
 
 
 def whole_numbers(path: Path, cells: Iterable[str]) -> np.ndarray:
-    """Cells of the file at `path` as integers, ndarray of int64 (N,)."""
+    """Turn cells of a table into numbers.
+
+    Parameters
+    ----------
+    path : Path
+        The file they are from, as an error names it.
+    cells : iterable of str
+        N cells.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        Their values.
+    """
     try:
         return np.array([int(cell) for cell in cells], np.int64)
     except ValueError as error:
@@ -243,7 +285,18 @@ def whole_numbers(path: Path, cells: Iterable[str]) -> np.ndarray:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file in UTF-8, without a byte order mark."""
+    """Read a text file.
+
+    Parameters
+    ----------
+    path : Path
+        A file in UTF-8.
+
+    Returns
+    -------
+    str
+        Its text, without a byte order mark.
+    """
     if not path.is_file():
         raise FileError(f"{path} is missing; complete the download")
     try:
@@ -253,5 +306,16 @@ def read_text(path: Path) -> str:
 
 
 def is_image_name(name: str) -> bool:
-    """Whether a file is an image by its suffix; those that macOS leaves behind (._name.jpg) are none."""
+    """Whether a file is an image, by its name.
+
+    Parameters
+    ----------
+    name : str
+        The name of a file.
+
+    Returns
+    -------
+    bool
+        True for a suffix of images; files that macOS leaves behind (._name.jpg) are none.
+    """
     return name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith(".")

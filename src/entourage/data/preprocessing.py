@@ -202,7 +202,18 @@ class Preprocessing:
 
 
 def as_pictures(pixels: np.ndarray) -> Tensor:
-    """Pixels of any shape, uint8, as a float32 tensor of values in [0, 1]."""
+    """Scale pixels to values in [0, 1].
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, any shape
+        From 0, black, to 255, white.
+
+    Returns
+    -------
+    Tensor of float32
+        Of the same shape.
+    """
     return torch.from_numpy(pixels.astype(np.float32) / 255)
 
 

@@ -65,5 +65,18 @@ def load(
 
 
 def splits(root: str | PathLike[str] | None = None, **options: Any) -> tuple[str, ...]:
-    """The splits of any file of vectors: train and test."""
+    """The splits of any file of vectors: train and test.
+
+    Parameters
+    ----------
+    root : path-like, optional
+        The file, which is not read.
+    **options
+        Those of `load`, which make no difference.
+
+    Returns
+    -------
+    tuple of str
+        Their names, train first.
+    """
     return "train", "test"

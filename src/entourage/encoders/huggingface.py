@@ -192,7 +192,7 @@ class HuggingFaceEncoder(nn.Module):
         if not 0 < h * w <= hidden.shape[1]:
             raise InputError(
                 f"{_kind(self.backbone)} gives {hidden.shape[1]} tokens for pictures of {tuple(pictures.shape[2:])}, "
-                f"which are no map of {h} x {w} places; use pictures whose sides are multiples of {stride}"
+                f"which do not make a map of {h} x {w} places; use pictures whose sides are multiples of {stride}"
             )
         return hidden[:, -h * w :].transpose(1, 2).unflatten(2, (h, w))
 

@@ -50,7 +50,18 @@ class EmbeddedFile:
 
 
 def parts_of(out: str | PathLike[str]) -> Path:
-    """The folder beside a file where its shards are kept until all are there."""
+    """Where the shards of a file are kept until all are there.
+
+    Parameters
+    ----------
+    out : path-like
+        The file.
+
+    Returns
+    -------
+    Path
+        A folder beside it.
+    """
     out = Path(out)
     return out.with_name(out.name + ".parts")
 

@@ -71,7 +71,18 @@ SYSTEMS = {
 
 
 def system_named(name: str) -> System:
-    """The system of a name in `SYSTEMS`."""
+    """The system of a name.
+
+    Parameters
+    ----------
+    name : str
+        One of `SYSTEMS`.
+
+    Returns
+    -------
+    System
+        Its settings and its function.
+    """
     if name not in SYSTEMS:
         raise InputError(f"the system is {name!r}; wanted one of {', '.join(SYSTEMS)}")
     return SYSTEMS[name]

@@ -17,7 +17,18 @@ __all__ = ["copied", "load_checkpoint", "save_checkpoint"]
 
 
 def copied(model: nn.Module) -> dict[str, Tensor]:
-    """The weights and buffers of a model as they are now, by name; later steps do not change them."""
+    """Copy the weights and buffers of a model.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Any model.
+
+    Returns
+    -------
+    dict of str to Tensor
+        By name, as they are now; later steps do not change them.
+    """
     return {name: value.detach().clone() for name, value in model.state_dict().items()}
 
 

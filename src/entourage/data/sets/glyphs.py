@@ -140,7 +140,18 @@ def load(
 
 
 def scripts(split: str) -> dict[str, str]:
-    """The characters of a split, train or test, each a class, by the name of their script."""
+    """The characters of a split, each of which is a class.
+
+    Parameters
+    ----------
+    split : str
+        train or test.
+
+    Returns
+    -------
+    dict of str to str
+        The characters of each script, by its name.
+    """
     if split not in SCRIPTS:
         raise InputError(f"split is {split!r}; glyphs has the splits 'train' and 'test': use one of them")
     return dict(SCRIPTS[split])

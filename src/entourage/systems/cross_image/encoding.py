@@ -139,9 +139,15 @@ def _encoded(
 
 
 def check_has_map(encoder: Encoder) -> None:
-    """Refuse an encoder without a feature map, whose items have no places to attend to."""
+    """Refuse an encoder without a feature map, whose items have no places to attend to.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Any encoder.
+    """
     if not hasattr(encoder, "with_map") or getattr(encoder, "in_dim", None) is not None:
         raise InputError(
             f"the encoder is a {type(encoder).__name__}, which has no feature map to attend to; "
-            "wanted one of pictures: small, small-rgb or a Hugging Face model"
+            "wanted an encoder of pictures: small, small-rgb or a Hugging Face model"
         )

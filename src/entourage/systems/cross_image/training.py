@@ -153,8 +153,8 @@ def _channels(training: EncoderTraining) -> int:
     channels, h, w = training.forward(training.encoder.feature_map, some).shape[1:]
     if h * w < _FEW_PLACES:
         warnings.warn(
-            f"the encoder's feature map has {h} x {w} places, few to choose among; give larger pictures (image_size), "
-            "or the small encoder encoder_options.last_stride = 1",
+            f"the encoder's feature map has {h} x {w} places, few to choose among; use larger pictures (image_size) "
+            "or, for the small encoder, encoder_options.last_stride = 1",
             EntourageWarning,
             stacklevel=2,
         )

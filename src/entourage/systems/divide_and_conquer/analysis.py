@@ -95,7 +95,22 @@ def slices(items: Embeddings, count: int) -> list[Embeddings]:
 
 
 def first_slices(items: Embeddings, count: int, m: int) -> Embeddings:
-    """The first m of K = `count` slices of every item together, (N, m d / K), scaled to length 1."""
+    """The first slices of embeddings together.
+
+    Parameters
+    ----------
+    items : Embeddings
+        N items of d dimensions.
+    count : int
+        K, a divisor of d.
+    m : int
+        How many of the K slices.
+
+    Returns
+    -------
+    Embeddings
+        (N, m d / K), scaled to length 1.
+    """
     return _cut(items, slice(0, m * _size(items, count)))
 
 

@@ -34,7 +34,18 @@ class TrainedNetwork:
 
 
 def has_network(run: str | PathLike[str]) -> bool:
-    """Whether a folder is a run with a network in it."""
+    """Whether a folder is a run with a network in it.
+
+    Parameters
+    ----------
+    run : path-like
+        A folder.
+
+    Returns
+    -------
+    bool
+        True if `load_network` will find one.
+    """
     return (Path(run) / NETWORK / "config.json").is_file()
 
 

@@ -80,13 +80,15 @@ def fit_relational(settings, items: Embeddings, *, progress=None) -> tuple[Relat
     universal = universal_network(settings.n_neighbors)
     codes = label_codes(items.labels)
     if len(usable_classes(codes)) < 2 * FOLDS:
-        network, report = fit_universal(settings, items, progress=progress)
+        network, report, _ = fit_universal(settings, items, progress=progress)
         report["warnings"].append("too few classes to rehearse with: the universal scorer is used as it is")
         return network, report
-    rehearsals = make_rehearsals(items, codes, settings.seed, progress)
+    rehearsals = make_rehearsals(items, codes, settings.random_state, progress)
     network, chosen = _learn(settings, universal, rehearsals, progress)
     if chosen.base != NO_MAP:
-        network.base = torch.from_numpy(base_maps(items.vectors, codes, [chosen.base], settings.seed)[chosen.base])
+        network.base = torch.from_numpy(
+            base_maps(items.vectors, codes, [chosen.base], settings.random_state)[chosen.base]
+        )
     return network, _report(settings, codes, chosen)
 
 
@@ -105,9 +107,11 @@ def _choose_base(settings, universal: RelationalNetwork, rehearsals: list[Rehear
     )
     for number, candidates in enumerate(rounds):
         new = [candidate for candidate in candidates() if candidate not in tried]
-        stages |= _mapped_stages(rehearsals, [candidate for candidate in new if candidate != NO_MAP], settings.seed)
+        stages |= _mapped_stages(
+            rehearsals, [candidate for candidate in new if candidate != NO_MAP], settings.random_state
+        )
         for candidate in new:
-            trials = [Trial(stage, int(universal.n_neighbors), settings.n_blocks_) for stage in stages[candidate]]
+            trials = [Trial(stage, int(universal.n_neighbors), settings.n_steps) for stage in stages[candidate]]
             refined = _refined(trials, [universal.scorer] * len(trials), float(universal.sharpness))
             tried[candidate] = _average(candidate, [score(r(float(universal.blend))) for r in refined])
         best = best_of(list(tried.values()), raw).settings
@@ -132,7 +136,7 @@ def _mapped_stages(rehearsals: list[Rehearsal], candidates: list[tuple], seed: i
 def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress) -> tuple:
     """(network without its base map, what was chosen and how it did)."""
     base, dense, raw = _choose_base(settings, universal, rehearsals, progress)
-    sparse = [stage for rehearsal in rehearsals for stage in sparse_stages(rehearsal, base, settings.seed)]
+    sparse = [stage for rehearsal in rehearsals for stage in sparse_stages(rehearsal, base, settings.random_state)]
     alone = (int(universal.n_neighbors), "universal", 1.0, 1.0)  # the base map without refinement
     unrefined = _average(alone, map(score, dense))
     nothing = max(raw, unrefined, key=lambda scored: scored.recall_at_1)
@@ -173,7 +177,7 @@ class _View:
 
     def __init__(self, settings, universal: RelationalNetwork, k: int, dense: list[Stage], sparse: list[Stage]):
         self.k, self.settings, self.universal = k, settings, universal.scorer
-        self.dense, self.sparse = ([Trial(stage, k, settings.n_blocks_) for stage in part] for part in (dense, sparse))
+        self.dense, self.sparse = ([Trial(stage, k, settings.n_steps) for stage in part] for part in (dense, sparse))
         self._refined = functools.lru_cache(maxsize=1)(self._refine)
         self._scorers = functools.cache(self._make_scorers)
 
@@ -193,7 +197,7 @@ class _View:
         if name == "universal":
             return [self.universal] * len(self.dense)
         others = _all_but_one(self.dense, self.sparse)
-        return [_adapted(self.universal, *trials, self.settings.seed) for trials in others]
+        return [_adapted(self.universal, *trials, self.settings.random_state) for trials in others]
 
 
 def _network(settings, universal: RelationalNetwork, chosen: Chosen, dense, sparse, progress) -> RelationalNetwork:
@@ -201,9 +205,9 @@ def _network(settings, universal: RelationalNetwork, chosen: Chosen, dense, spar
     scorer, caution = universal.scorer, {}
     if chosen.scorer == "adapted":
         trials, sparse_trials = (
-            [Trial(stage, chosen.n_neighbors, settings.n_blocks_) for stage in part] for part in (dense, sparse)
+            [Trial(stage, chosen.n_neighbors, settings.n_steps) for stage in part] for part in (dense, sparse)
         )
-        scorer = _adapted(scorer, trials, sparse_trials, settings.seed, progress)
+        scorer = _adapted(scorer, trials, sparse_trials, settings.random_state, progress)
         k = int(universal.n_neighbors)
         purity = [estimated_purity(universal.scorer, build_graph(stage.items, k), k) for stage in dense]
         caution = {"cautious": universal, "usual_purity": float(np.mean(purity))}
@@ -279,10 +283,10 @@ def _report(settings, codes: np.ndarray, chosen: Chosen) -> dict:
         "base_map": "none" if chosen.base == NO_MAP else _describe(chosen.base),
         "scorer": chosen.scorer,
         "neighbors": chosen.n_neighbors,
-        "steps": int(settings.n_blocks_),
+        "steps": int(settings.n_steps),
         "sharpness": chosen.sharpness,
         "blend": chosen.blend,
-        "seed": int(settings.seed),
+        "seed": int(settings.random_state),
     }
     rehearsed = {}
     for name, scored in (("raw", chosen.raw), ("refined", chosen.best)):

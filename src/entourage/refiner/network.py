@@ -205,6 +205,18 @@ class RelationalNetwork(nn.Module):
         network.load_state_dict(weights)
         return network.eval()
 
+    @classmethod
+    def from_arrays(cls, arrays):
+        return cls.from_weights({name: torch.from_numpy(array) for name, array in arrays.items()})
+
+    def to_arrays(self):
+        return {name: value.numpy() for name, value in self.state_dict().items()}
+
+    @property
+    def n_parameters(self) -> int:
+        learned = (p.numel() for name, p in self.named_parameters() if not name.startswith("cautious."))
+        return sum(learned) + (0 if self.base is None else self.base.numel())
+
     def _suited_to(self, graph: Graph) -> "RelationalNetwork":
         """This network, or the cautious one where the gallery is far sparser than what this one was adapted to."""
         if self.cautious is None:

@@ -76,7 +76,7 @@ def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[Relati
         "labels": "none: the universal scorer" if items.labels is None else "too few classes: the universal scorer",
         "items": len(items),
         "neighbors": int(network.n_neighbors),
-        "steps": int(settings.n_blocks_),
+        "steps": int(settings.n_steps),
         "context": "exact neighbours among distinct items, ties by id, never the item itself",
         "base_map": "none",
         "scorer": "universal",
@@ -87,4 +87,4 @@ def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[Relati
     if settings.n_neighbors is not None and settings.n_neighbors > (most := max(expected.distinct // 4, 1)):
         few = f"of {expected.distinct} distinct vectors an item looks at no more than {most}, a quarter"
         warnings.append(f"{settings.n_neighbors} neighbours are asked for, but {few}")
-    return network, {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}
+    return network, {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}, None

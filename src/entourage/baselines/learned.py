@@ -61,6 +61,7 @@ class LinearHead(LinearMap):
     """
 
     _needs_labels = True
+    _least = (2, 1)
 
     def __init__(self, epochs: int = 6, learning_rate: float = 3e-4, random_state: int = 0) -> None:
         self.epochs = epochs
@@ -113,6 +114,7 @@ class SelfAttention(VectorMethod):
 
     _learned = "network_"
     _needs_labels = True
+    _least = (2, 1)
     network_: "SelfAttentionNetwork"
     history_: History
 

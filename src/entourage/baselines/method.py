@@ -30,6 +30,8 @@ class Method(BaseEstimator, ABC):
     _learned: str | None = None
     """The attribute that fit sets; None where there is nothing to learn, and fit may be left out."""
     _needs_labels = False
+    _least = (1, 1)
+    """How many items, and of how many dimensions, fit needs."""
 
     @property
     def n_parameters_(self) -> int:
@@ -51,7 +53,7 @@ class Method(BaseEstimator, ABC):
         Method
             Itself.
         """
-        items = as_table(self, X, reset=True).embeddings(y)
+        items = as_table(self, X, reset=True, least=self._least).embeddings(y)
         self._check_settings()
         if self._needs_labels and items.labels is None:
             raise InputError(
@@ -191,6 +193,11 @@ class Chain(VectorMethod, auto_wrap_output_keys=None):
         """New vectors of the same items, by both methods; see VectorMethod.transform."""
         return super().transform(X)
 
+    @available_if(lambda self: _gives_vectors(self.second))
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """fit(X, y).transform(X)."""
+        return self.fit(X, y).transform(X)
+
     @property
     def _n_features_out(self) -> int:
         return self.second_._n_features_out
@@ -221,6 +228,7 @@ class LinearMap(VectorMethod):
     """normalise((x - mean) M) with map_ M (d, m) from fit and mean_ (d,), or 0 without centring."""
 
     _learned = "map_"
+    _least = (2, 2)
     map_: np.ndarray
     mean_: np.ndarray | float
 

@@ -70,7 +70,7 @@ class Table:
         return vectors if vectors.flags.writeable else vectors.copy()
 
 
-def as_table(estimator: Any, X: Any, *, name: str = "X", reset: bool = False) -> Table:
+def as_table(estimator: Any, X: Any, *, name: str = "X", reset: bool = False, least: tuple[int, int] = (1, 1)) -> Table:
     """Check a table for an estimator as scikit-learn does: its shape, its type, the number and names of its columns.
 
     Parameters
@@ -82,6 +82,8 @@ def as_table(estimator: Any, X: Any, *, name: str = "X", reset: bool = False) ->
         What messages call it.
     reset : bool
         Whether the estimator takes these columns for its own, as in fit, or compares with those it has.
+    least : tuple of int
+        How many rows and columns there must be.
 
     Returns
     -------
@@ -92,7 +94,8 @@ def as_table(estimator: Any, X: Any, *, name: str = "X", reset: bool = False) ->
         if reset or not isinstance(X, Embeddings):  # Embeddings name no columns: nothing to compare
             validate_data(estimator, array, reset=reset, skip_check_array=True, ensure_2d=False)
         # Whether the values are finite is asked of Embeddings, which name the row.
-        array = check_array(array, ensure_all_finite=False, estimator=estimator, input_name=name)
+        sizes = {"ensure_min_samples": least[0], "ensure_min_features": least[1]}
+        array = check_array(array, ensure_all_finite=False, estimator=estimator, input_name=name, **sizes)
     except ValueError as error:
         raise InputError(str(error).strip()) from error
     _check_size(estimator, name, array.shape[1], reset)

@@ -99,7 +99,8 @@ class ContextRefiner(RefiningEstimator):
 
     def _learn(self, X: Any, y: Any, progress: Progress | None) -> tuple[Table, Embeddings, Any]:
         """Fit; (X as a table, as Embeddings, and its neighbourhood graph if one was built)."""
-        table = as_table(self, X, reset=True)
+        labelled = y is not None or getattr(X, "labels", None) is not None
+        table = as_table(self, X, reset=True, least=(2 if labelled else 1, 1))
         items = table.embeddings(y)
         settings = self._check_settings()
         if items.labels is None:

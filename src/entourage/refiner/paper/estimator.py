@@ -144,7 +144,7 @@ class PaperRefiner(RefiningEstimator):
         PaperRefiner
             Itself. What report()["warnings"] holds is also given as an EntourageWarning.
         """
-        items = as_table(self, X, reset=True).embeddings(y)
+        items = as_table(self, X, reset=True, least=(2, 1)).embeddings(y)
         settings = self._check_settings()
         if items.labels is None:
             raise InputError(

@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 # Where each public name lives. Modules load on first use: torch takes seconds, and `import entourage` must not.
 _HOMES = {
     "Attention": "values",
-    "ContextRefiner": "refiner",
+    "ContextRefiner": "refiner.estimator",
     "Embeddings": "values",
     "EntourageError": "errors",
     "EntourageWarning": "errors",
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from entourage.evaluation import Scores as Scores
     from entourage.evaluation import evaluate as evaluate
     from entourage.neighbors import search as search
-    from entourage.refiner import ContextRefiner as ContextRefiner
+    from entourage.refiner.estimator import ContextRefiner as ContextRefiner
     from entourage.values import Attention as Attention
     from entourage.values import Embeddings as Embeddings
     from entourage.values import Neighbors as Neighbors

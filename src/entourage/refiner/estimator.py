@@ -16,6 +16,7 @@ from inspect import signature
 from numbers import Integral, Real
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from entourage.errors import EntourageWarning, InputError, ModelError, NotFittedError
@@ -23,6 +24,7 @@ from entourage.refiner.learning import fit_relational
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.paper.network import PaperNetwork, fit_paper
 from entourage.refiner.serving import ServedGallery
+from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import fit_universal
 from entourage.stores import read_model, usable_model, write_model
 from entourage.training.history import History
@@ -152,9 +154,11 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
             return
         if checkpoint or resume:
             raise InputError("the relational recipe keeps no checkpoint; leave checkpoint and resume out")
+        n_neighbors = None if self.n_neighbors is None else int(self.n_neighbors)
+        settings = RefinerSettings(n_neighbors, self.n_blocks_, int(self.seed))
         fit_recipe = fit_universal if items.labels is None else fit_relational
-        self.network_, self._report = fit_recipe(self, items, progress=progress)
-        self.n_neighbors_ = int(self.network_.n_neighbors)
+        self.network_, self._report = fit_recipe(settings, items, progress)[:2]
+        self.n_neighbors_ = self.network_.n_neighbors
 
     def report(self) -> dict:
         """How the fit went: {"protocol", "metrics", "warnings"}, and with the paper's recipe the "curve"."""
@@ -165,9 +169,9 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
     def n_parameters_(self) -> int:
         """How many numbers were learned: the scorer's, the base map's or the blocks'."""
         self._check_fitted()
-        base = getattr(self.network_, "base", None)
-        learned = (p.numel() for name, p in self.network_.named_parameters() if not name.startswith("cautious."))
-        return sum(learned) + (0 if base is None else base.numel())
+        if self.recipe == "relational":
+            return self.network_.n_parameters
+        return sum(parameter.numel() for parameter in self.network_.parameters())
 
     # ---- refining ------------------------------------------------------------------------------------------
 
@@ -243,7 +247,11 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
             "report": self._report,
             "history": self.history_ and asdict(self.history_),
         }
-        write_model(folder, "context_refiner", config, self.network_.state_dict(), overwrite=overwrite)
+        if self.recipe == "paper":
+            weights = self.network_.state_dict()
+        else:
+            weights = {name: torch.tensor(array) for name, array in self.network_.to_arrays().items()}
+        write_model(folder, "context_refiner", config, weights, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder) -> "ContextRefiner":
@@ -259,7 +267,9 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
                 refiner.network_ = PaperNetwork(refiner.n_features_in_, refiner.n_blocks_, refiner.out_dim).eval()
                 refiner.network_.load_state_dict(weights)
             else:
-                refiner.network_ = RelationalNetwork.from_weights(weights)
+                refiner.network_ = RelationalNetwork.from_arrays(
+                    {name: weight.numpy() for name, weight in weights.items()}
+                )
         return refiner
 
     # ---- checks --------------------------------------------------------------------------------------------

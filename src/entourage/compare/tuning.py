@@ -104,7 +104,7 @@ class _Fold:
     """
 
     def __init__(self, rehearsal: Rehearsal, seed: int):
-        self.seed, self._sides = seed, (rehearsal.taught, rehearsal.stage)
+        self.seed, self._sides = seed, (rehearsal.training, rehearsal.held_out)
         self._last_applied = "", self._sides
         self._heads: dict[float, dict[int, np.ndarray]] = {}
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from entourage.refiner.conversion import Table, as_table
+from entourage.refiner.graph import Graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.refining import Progress, RefiningEstimator
 from entourage.refiner.settings import RefinerSettings
@@ -94,10 +95,9 @@ class ContextRefiner(RefiningEstimator):
         """
         table, items, graph = self._learn(X, y, progress)
         self._warn(stacklevel=4)  # scikit-learn stands between this and the caller
-        options = {} if graph is None else {"graph": graph}
-        return self._same_kind(table, self._last_state(items, items, self.n_steps_, progress, **options))
+        return self._same_kind(table, self._last_state(items, items, self.n_steps_, progress, graph=graph))
 
-    def _learn(self, X: Any, y: Any, progress: Progress | None) -> tuple[Table, Embeddings, Any]:
+    def _learn(self, X: Any, y: Any, progress: Progress | None) -> tuple[Table, Embeddings, Graph | None]:
         """Fit; (X as a table, as Embeddings, and its neighbourhood graph if one was built)."""
         labelled = y is not None or getattr(X, "labels", None) is not None
         table = as_table(self, X, reset=True, least=(2 if labelled else 1, 1))
@@ -108,7 +108,7 @@ class ContextRefiner(RefiningEstimator):
         else:
             (network, report), graph = _fit_relational(settings, items, progress), None
         self.network_, self._report = network, report
-        self.n_neighbors_, self.n_steps_ = int(network.n_neighbors), settings.n_steps
+        self.n_neighbors_, self.n_steps_ = network.n_neighbors, settings.n_steps
         return table, items, graph
 
     def _network(self, arrays: dict[str, np.ndarray]) -> RelationalNetwork:
@@ -125,5 +125,6 @@ class ContextRefiner(RefiningEstimator):
 
 def _fit_relational(settings: RefinerSettings, items: Embeddings, progress: Progress | None) -> tuple:
     with needs_training("learning a refiner from labels"):
-        from entourage.refiner.learning import fit_relational  # it learns with torch, which the rest does without
-    return fit_relational(settings, items, progress=progress)
+        from entourage.refiner.learning import fit_relational
+
+        return fit_relational(settings, items, progress=progress)

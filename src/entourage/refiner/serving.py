@@ -1,14 +1,49 @@
-"""A gallery made ready once, for queries that keep coming."""
+"""A gallery made ready once, for queries that keep coming.
+
+M gallery items, G nodes of its graph, N queries, T steps, d dimensions.
+"""
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from entourage.neighbors import own_gallery_rows
+from entourage.refiner.base_map import apply_base_map
+from entourage.refiner.context import WeightedGraph
 from entourage.refiner.conversion import Table
+from entourage.values import Embeddings
 
-__all__ = ["ServedGallery"]
+__all__ = ["PreparedGallery", "ServedGallery"]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedGallery:
+    """A gallery whose graph and refinement are not computed again for each query; made by RelationalNetwork.prepare."""
+
+    gallery: Embeddings
+    """The M items as they came."""
+    base_map: np.ndarray | None
+    """(d, d), what queries pass first."""
+    mapped: Embeddings
+    """The gallery through the base map."""
+    weighted: WeightedGraph
+    node_steps: list[np.ndarray]
+    """z^0..z^T of the nodes, each (G, d)."""
+
+    def refined(self) -> np.ndarray:
+        """The refined gallery (M, d)."""
+        context = self.weighted.context_of_gallery()
+        return context.refined(self.mapped, context.outside, self.node_steps[-1])
+
+    def refine(self, queries: Embeddings) -> np.ndarray:
+        """Refined queries (N, d); one with the id of a gallery item is that item."""
+        x = apply_base_map(queries, self.base_map)
+        context = self.weighted.context_of_queries(x, own_gallery_rows(queries, self.gallery))
+        *_, last = context.steps(self.node_steps)
+        return context.refined(x, *last)
 
 
 class ServedGallery:
@@ -26,6 +61,17 @@ class ServedGallery:
     (1500, 64)
     >>> served.transform(X[1500:1510]).shape      # what to search it with
     (10, 64)
+
+    Parameters
+    ----------
+    prepared : object
+        What a network keeps of the gallery, with `refined()` and `refine(queries)`.
+    gallery : Table
+        The gallery as it was given.
+    as_table : callable
+        Checks queries.
+    same_kind : callable
+        Makes of refined vectors the kind of a table.
     """
 
     def __init__(
@@ -35,25 +81,25 @@ class ServedGallery:
         as_table: Callable[[Any], Table],
         same_kind: Callable[[Table, np.ndarray], Any],
     ) -> None:
-        """Made by a refiner: what its network keeps of the gallery, the gallery, and how vectors come in and go out."""
         self._prepared, self._gallery, self._as_table, self._same_kind = prepared, gallery, as_table, same_kind
 
     @functools.cached_property
     def refined_gallery(self) -> Any:
-        """The refined gallery, of shape (M, d or out_dim) and of the gallery's kind; computed at first sight."""
+        """The refined gallery, of shape (M, d or out_dim) and of the gallery's kind; computed when first asked for."""
         return self._same_kind(self._gallery, self._prepared.refined())
 
     def transform(self, queries: Any) -> Any:
-        """Refine queries against the gallery.
+        """Refine queries.
 
         Parameters
         ----------
         queries : Embeddings, array, DataFrame or tensor of shape (N, d)
-            Those with the id of a gallery item are that item.
+            Raw vectors of the gallery's encoder; a query with the id of a gallery item is that item.
 
         Returns
         -------
         the same kind, of shape (N, d or out_dim)
+            Refined vectors.
         """
         table = self._as_table(queries)
         return self._same_kind(table, self._prepared.refine(table.embeddings()))

@@ -13,7 +13,7 @@ REFINE = "--model model --out out.npy"
 BAD = {
     # vectors
     "NaN": (f"refine nan.npy {REFINE}", "nan.npy: row 3 of the vectors contains NaN"),
-    "Inf": (f"refine inf.npy {REFINE}", "inf.npy: row 3 of the vectors contains Inf"),
+    "Inf": (f"refine inf.npy {REFINE}", "inf.npy: row 3 of the vectors contains inf"),
     "zero vector": (f"refine zero.npy {REFINE}", "zero.npy: row 3 of the vectors is all zeros"),
     "NaN in the context": (f"refine v.npy --context nan.npy {REFINE}", "nan.npy: row 3"),
     "NaN in the gallery": ("evaluate v.npz --gallery nan.npy --gallery-labels l.npy", "nan.npy: row 3"),

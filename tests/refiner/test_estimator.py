@@ -11,6 +11,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from entourage.errors import FileError, InputError, ModelError, NotFittedError
 from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.network import RelationalNetwork
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
@@ -48,8 +49,11 @@ def refiner(settings, seen):
 
 
 def same_weights(left, right) -> bool:
-    left, right = left.network_.state_dict(), right.network_.state_dict()
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+    left, right = (
+        network.to_arrays() if isinstance(network, RelationalNetwork) else network.state_dict()
+        for network in (left.network_, right.network_)
+    )
+    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
 
 
 # ---- repeating itself --------------------------------------------------------------------------------------------

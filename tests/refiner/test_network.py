@@ -1,6 +1,7 @@
 """The relational recipe: its steps against loops, what it is for, how it is chosen and when it holds back."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,13 +53,13 @@ def case(request):
 def refined_by_loops(network: RelationalNetwork, vectors, k: int, n_steps: int) -> tuple[list, np.ndarray]:
     """e^0..e^T by softmax attention over the item and its neighbours, logits 0 and s log w; and w^s (N, k)."""
     x = Embeddings.from_vectors(vectors)
-    if network.base is not None:
-        x = Embeddings.from_vectors(x.vectors.astype(np.float64) @ network.base.numpy().astype(np.float64))
+    if network.base_map is not None:
+        x = Embeddings.from_vectors(x.vectors.astype(np.float64) @ network.base_map.astype(np.float64))
     found = search(x, k=k)
     p = network.scorer.probabilities(relation_features(found)).astype(np.float64)
     back = np.array([[p[j][found.rows[j] == i].sum() for j in row] for i, row in enumerate(found.rows)])
     trust = 0.85 * p + 0.15 * back
-    sharpness, blend = float(network.sharpness), float(network.blend)
+    sharpness, blend = network.sharpness, network.blend
     z = x.vectors.astype(np.float64)
     states = [z]
     for _ in range(n_steps):
@@ -100,15 +101,14 @@ def test_trajectory_attention_and_transform_are_of_one_piece(case):
 
 def test_no_steps_are_the_input_through_the_base_map(taught, untaught):
     vectors = disturbed_clusters(seed=1)[0]
-    assert taught.network_.base is not None and untaught.network_.base is None
-    mapped = unit(unit(vectors).astype(np.float64) @ taught.network_.base.numpy())
+    assert taught.network_.base_map is not None and untaught.network_.base_map is None
+    mapped = unit(unit(vectors).astype(np.float64) @ taught.network_.base_map)
     np.testing.assert_allclose(taught.transform(vectors, steps=0), mapped, atol=1e-6)
     np.testing.assert_array_equal(untaught.transform(vectors, steps=0), unit(vectors))
 
 
 def test_an_item_that_trusts_nobody_stays_where_it_is():
-    network = universal_network()
-    network.sharpness.fill_(1e4)
+    network = replace(universal_network(), sharpness=1e4)
     items = Embeddings.from_vectors(clusters(seed=2)[0])
     *_, (e, _, _) = network.refine(items, items, 8, 3)
     np.testing.assert_allclose(e, items.vectors, atol=1e-6)
@@ -133,9 +133,7 @@ def test_the_report_of_a_fit_tells_what_was_chosen_and_how_it_did(taught):
     assert metrics["rehearsal_recall@1_refined"] >= metrics["rehearsal_recall@1_raw"] - 0.002
     assert protocol["neighbors"] == taught.n_neighbors_ and protocol["steps"] == taught.n_blocks_ == 5
     assert protocol["base_map"].startswith("within-class whitening, shrinkage")
-    assert (protocol["sharpness"], protocol["blend"]) == pytest.approx(
-        (float(taught.network_.sharpness), float(taught.network_.blend))
-    )
+    assert (protocol["sharpness"], protocol["blend"]) == (taught.network_.sharpness, taught.network_.blend)
     assert taught.history_ is None
 
 

@@ -5,7 +5,8 @@ import pytest
 from tests.refiner.samples import clusters
 
 from entourage.errors import ModelError
-from entourage.refiner import network as relational
+from entourage.refiner import context as relational
+from entourage.refiner import network
 from entourage.refiner.estimator import ContextRefiner
 from entourage.refiner.paper import network as paper
 from entourage.values import Embeddings
@@ -65,9 +66,10 @@ def test_nothing_of_the_gallery_is_done_twice(refiner, vectors, monkeypatch):
     def again(*arguments, **options):
         raise AssertionError("done before")
 
-    monkeypatch.setattr(relational, "build_graph", again)
+    monkeypatch.setattr(network, "build_graph", again)
     monkeypatch.setattr(relational.Surroundings, "of", again)
-    monkeypatch.setattr(relational.Company, "moves", again)
+    monkeypatch.setattr(relational.WeightedGraph, "steps", again)
+    monkeypatch.setattr(relational, "trust", again)
     monkeypatch.setattr(paper.CrossAttention, "offer", again)
     served.transform(queries[:5])
     served.refined_gallery  # noqa: B018

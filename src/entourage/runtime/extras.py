@@ -1,10 +1,12 @@
 """Optional libraries, and which extra of the package brings each."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 from entourage.errors import MissingExtra
 
-__all__ = ["as_missing_extra", "require"]
+__all__ = ["as_missing_extra", "needs_training", "require"]
 
 _EXTRAS = {
     "huggingface_hub": "images",
@@ -41,6 +43,21 @@ def as_missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtra |
     """The same for an import that failed already; None where what it lacks is none of the optional libraries."""
     library = (error.name or "").partition(".")[0]
     return MissingExtra(_EXTRAS[library], purpose) if library in _EXTRAS else None
+
+
+@contextmanager
+def needs_training(purpose: str) -> Iterator[None]:
+    """Around an import of what learns: where torch is not installed, the error names the pip line.
+
+    Parameters
+    ----------
+    purpose
+        What needs it, as the beginning of a sentence.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise as_missing_extra(error, purpose) or error from error
 
 
 def _is_installed(library: str) -> bool:

@@ -57,7 +57,10 @@ def needs_training(purpose: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise as_missing_extra(error, purpose) or error from error
+        missing = as_missing_extra(error, purpose)
+        if missing is None:
+            raise
+        raise missing from error
 
 
 def _is_installed(library: str) -> bool:

@@ -91,6 +91,10 @@ class Embeddings:
     def __len__(self) -> int:
         return len(self.vectors)
 
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        """The vectors, wherever numpy wants an array."""
+        return np.array(self.vectors, dtype, copy=copy)
+
     @property
     def dim(self) -> int:
         return self.vectors.shape[1]

@@ -51,7 +51,7 @@ def test_where_everything_is_worse_nothing_is_done(monkeypatch, short_rehearsals
 def test_labels_that_mean_nothing_do_no_harm(short_rehearsals, seed):
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(15), 12)
-    refiner = ContextRefiner(seed=seed).fit(rng.normal(size=(180, 32)), labels)
+    refiner = ContextRefiner(random_state=seed).fit(rng.normal(size=(180, 32)), labels)
     noise = rng.normal(size=(180, 32))
     raw, refined = scores(noise, labels)[1], scores(refiner.transform(noise), labels)[1]
     assert refiner.report()["warnings"] or refined > raw - 0.01

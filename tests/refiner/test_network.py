@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from tests.refiner.samples import clusters, scores, unit
 
-from entourage.errors import InputError
 from entourage.neighbors import search
 from entourage.refiner.estimator import ContextRefiner
 from entourage.refiner.network import RelationalNetwork
@@ -79,12 +78,12 @@ def refined_by_loops(network: RelationalNetwork, vectors, k: int, n_steps: int) 
 def test_a_step_is_softmax_attention_over_the_item_and_its_neighbours(case):
     refiner, vectors, _ = case
     k = min(refiner.n_neighbors_, len(vectors) // 4)
-    states, weights = refined_by_loops(refiner.network_, vectors, k, refiner.n_blocks_)
+    states, weights = refined_by_loops(refiner.network_, vectors, k, refiner.n_steps_)
     trajectory, attention = refiner.trajectory(vectors), refiner.attention(vectors)
     for t, expected in enumerate(states):
         np.testing.assert_allclose(trajectory[t], expected, atol=1e-5)
     shares = weights / weights.sum(axis=1, keepdims=True)
-    assert attention.weights.shape == (refiner.n_blocks_, *shares.shape)
+    assert attention.weights.shape == (refiner.n_steps_, *shares.shape)
     for of_step in attention.weights:
         np.testing.assert_allclose(of_step, shares, atol=1e-5)
 
@@ -92,7 +91,7 @@ def test_a_step_is_softmax_attention_over_the_item_and_its_neighbours(case):
 def test_trajectory_attention_and_transform_are_of_one_piece(case):
     refiner, vectors, _ = case
     trajectory = refiner.trajectory(vectors)
-    assert len(trajectory) == refiner.n_blocks_ + 1 == 6
+    assert len(trajectory) == refiner.n_steps_ + 1 == 6
     for t in range(6):
         np.testing.assert_array_equal(trajectory[t], refiner.transform(vectors, steps=t))
     np.testing.assert_array_equal(trajectory[5], refiner.transform(vectors))
@@ -131,7 +130,7 @@ def test_the_report_of_a_fit_tells_what_was_chosen_and_how_it_did(taught):
     metrics, protocol = report["metrics"], report["protocol"]
     assert metrics["rehearsal_map@r_refined"] > metrics["rehearsal_map@r_raw"] + 0.2
     assert metrics["rehearsal_recall@1_refined"] >= metrics["rehearsal_recall@1_raw"] - 0.002
-    assert protocol["neighbors"] == taught.n_neighbors_ and protocol["steps"] == taught.n_blocks_ == 5
+    assert protocol["neighbors"] == taught.n_neighbors_ and protocol["steps"] == taught.n_steps_ == 5
     assert protocol["base_map"].startswith("within-class whitening, shrinkage")
     assert (protocol["sharpness"], protocol["blend"]) == (taught.network_.sharpness, taught.network_.blend)
     assert taught.history_ is None
@@ -239,36 +238,3 @@ def test_both_kinds_come_back_from_disk_as_they_were(tmp_path, case):
     kept = ContextRefiner().fit(vectors[:5])
     kept.save(tmp_path / "nothing")
     np.testing.assert_array_equal(ContextRefiner.load(tmp_path / "nothing").transform(vectors), unit(vectors))
-
-
-# ---- what is refused ---------------------------------------------------------------------------------------------
-
-OF_THE_PAPER = {
-    "out_dim": 8,
-    "alpha": 3.0,
-    "beta": 50.0,
-    "threshold": 0.4,
-    "loss_form": "printed",
-    "learning_rate": 1e-3,
-    "batch_classes": 8,
-    "batch_per_class": 3,
-    "epochs": 2,
-    "patience": 2,
-    "validation_share": 0.1,
-}
-
-
-@pytest.mark.parametrize(("name", "value"), OF_THE_PAPER.items())
-def test_what_only_the_paper_uses_is_refused_in_one_sentence(name, value):
-    vectors, labels = clusters(seed=15, n_classes=6)
-    for given in ((vectors, labels), (vectors,)):
-        with pytest.raises(InputError, match=f'^{name} is {value!r} but only recipe="paper" uses it; leave it out'):
-            ContextRefiner(**{name: value}).fit(*given)
-
-
-def test_there_is_nothing_to_checkpoint(tmp_path):
-    vectors, labels = clusters(seed=15, n_classes=6)
-    for asked in ({"checkpoint": tmp_path / "checkpoint"}, {"resume": True}):
-        with pytest.raises(InputError, match="the relational recipe keeps no checkpoint; leave"):
-            ContextRefiner().fit(vectors, labels, **asked)
-    assert list(tmp_path.iterdir()) == []

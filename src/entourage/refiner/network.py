@@ -176,6 +176,8 @@ class RelationalNetwork:
             The refined gallery.
         """
         x, mapped = self._mapped(items), self._mapped(gallery)
+        if not n_steps:  # as `refine` has it: nothing has been blended yet
+            return x.vectors, mapped.vectors
         weighted = self._weighted_graph(mapped, n_neighbors, progress)
         queries = weighted.context_of_queries(x, own_gallery_rows(items, gallery))
         inside = weighted.context_of_gallery()

@@ -3,6 +3,7 @@
 N items, M context items, k neighbours, T steps, d dimensions.
 """
 
+import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -66,20 +67,20 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
             type of X; for whole numbers and lists, in float32. Embeddings keep ids and labels, a DataFrame keeps its
             index and columns, a tensor its device.
         """
-        self._check_fitted()
-        n_steps = self.n_steps_ if steps is None else steps
-        if not isinstance(n_steps, Integral) or not 0 <= n_steps <= self.n_steps_:
-            raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_steps_}, the number of steps")
         table, items, gallery = self._prepare(X, context)
-        return self._same_kind(table, self._last_state(items, gallery, n_steps, progress))
+        return self._same_kind(table, self._last_state(items, gallery, self._n_steps(steps), progress))
 
-    def transform_both(self, queries: Any, gallery: Any, *, progress: Progress | None = None) -> tuple[Any, Any]:
+    def transform_both(
+        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: Progress | None = None
+    ) -> tuple[Any, Any]:
         """Refine queries and the gallery to search them in; either is of less use without the other.
 
         Parameters
         ----------
         queries : Embeddings, array, DataFrame or tensor of shape (N, d)
         gallery : the same, of shape (M, d)
+        steps : int, optional
+            Stop after that many steps instead of all.
         progress : callable, optional
             Called as progress(title, done, total).
 
@@ -92,7 +93,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         tables = as_table(self, queries), as_table(self, gallery, name="the gallery")
         items = tables[0].embeddings()
         among = items if gallery is queries else tables[1].embeddings()
-        both = self.network_.refine_both(items, among, self.n_neighbors_, self.n_steps_, progress)
+        both = self.network_.refine_both(items, among, self.n_neighbors_, self._n_steps(steps), progress)
         refined, searched = (self._same_kind(table, each) for table, each in zip(tables, both, strict=True))
         return refined, searched
 
@@ -125,6 +126,17 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         states = self._states(items, gallery, self.n_steps_, progress)
         return Trajectory(np.stack([e for e, _, _ in states]), items.ids)
 
+    def iter_steps(
+        self, X: Any, context: Any = None, *, steps: int | None = None, progress: Progress | None = None
+    ) -> Iterator[np.ndarray]:
+        """The steps of `trajectory` one after the other, each (N, d), for whoever does not want to hold them all.
+
+        Parameters are those of `transform`.
+        """
+        _, items, gallery = self._prepare(X, context)
+        for e, _, _ in self._states(items, gallery, self._n_steps(steps), progress):
+            yield e
+
     def attention(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Attention:
         """How much each item attends to each of its neighbours in each step, with the neighbours' ids.
 
@@ -133,6 +145,19 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         _, items, gallery = self._prepare(X, context)
         (_, _, rows), *states = self._states(items, gallery, self.n_steps_, progress)
         return Attention(np.stack([weights for _, weights, _ in states]), items.ids, gallery.ids[rows])
+
+    def with_neighbors(self: Refiner, n_neighbors: int) -> Refiner:
+        """A copy of this fitted refiner that attends to another number of neighbours; nothing is learned anew."""
+        self._check_fitted()
+        other = copy.copy(self)
+        other.n_neighbors_ = int(n_neighbors)
+        return other
+
+    def _n_steps(self, steps: int | None) -> int:
+        n_steps = self.n_steps_ if steps is None else steps
+        if not isinstance(n_steps, Integral) or not 0 <= n_steps <= self.n_steps_:
+            raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_steps_}, the number of steps")
+        return int(n_steps)
 
     def _prepare(self, X: Any, context: Any) -> tuple[Table, Embeddings, Embeddings]:
         """The items as they were given and as Embeddings, and the gallery: the items themselves without a context."""

@@ -30,6 +30,7 @@ from entourage.baselines import (
 from entourage.compare.tuning import LONGEST_TRAINING
 from entourage.errors import InputError
 from entourage.refiner.recipes import RECIPES
+from entourage.runtime.extras import require
 from entourage.values import Embeddings
 
 __all__ = ["BUDGET", "CONTENDERS", "Contender", "Refined", "chosen_in_fit", "select"]
@@ -49,6 +50,8 @@ class Contender:
     """Changes to try, stage by stage; see tuning.choose_settings."""
     fixed: dict = field(default_factory=dict)
     """Settings that are given, and reported as such."""
+    learns_with: str | None = None
+    """The library it learns with, if that comes with an extra of the package."""
 
     @property
     def draws_nothing(self) -> bool:
@@ -161,21 +164,23 @@ CONTENDERS = {
             "linear-head",
             LinearHead,
             [_grid(learning_rate=[3e-4, 1e-3], epochs=[2, 4, 6, 8, 10, 12, 14, 16, LONGEST_TRAINING])],
+            learns_with="torch",
         ),
         Contender(
             "head+alpha-qe",
             _head_then_expansion,
             [_grid(epochs=[2, 4, 6, 9, 13, LONGEST_TRAINING], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
+            learns_with="torch",
         ),
         Contender(
             "whitening+alpha-qe",
             _whitening_then_expansion,
             [_grid(shrinkage=[0.02, 0.1, 0.3, 0.5, 0.7, 0.9], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
         ),
-        Contender("self-attention", SelfAttention),
-        Contender("paper", Refined, fixed={"recipe": "paper"}),
+        Contender("self-attention", SelfAttention, learns_with="torch"),
+        Contender("paper", Refined, fixed={"recipe": "paper"}, learns_with="torch"),
         Contender("universal", Refined, fixed={"universal": True}),
-        Contender("relational", Refined, fixed={"recipe": "relational"}),
+        Contender("relational", Refined, fixed={"recipe": "relational"}, learns_with="torch"),
     )
 }
 
@@ -194,4 +199,12 @@ def select(methods="all") -> list[Contender]:
             raise InputError(f"there is no method {method!r}; wanted all, or some of {', '.join(CONTENDERS)}")
         contender = method if isinstance(method, Contender) else CONTENDERS[method]
         chosen.setdefault(contender.name, contender)
+    _check_installed(list(chosen.values()))
     return list(chosen.values())
+
+
+def _check_installed(contenders: list[Contender]) -> None:
+    """Before any work: a method left out for want of a library would look like one that cannot do it."""
+    for library in {contender.learns_with for contender in contenders} - {None}:
+        learning = [contender.name for contender in contenders if contender.learns_with == library]
+        require(library, f"comparing {', '.join(learning)}")

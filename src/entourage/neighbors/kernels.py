@@ -256,7 +256,7 @@ def _compare_again(keys, counts, k, margin, vectors, items):
         for j in range(1, min(k, counts[row])):
             if (
                 keys[row, j] < keys[row, j - 1]
-            ):  # vectors longer than 1, whose sums lose more than the margin allows for
+            ):  # vectors a little longer than 1 lose more than the margin
                 _sort_precisely(keys[row, : counts[row]], vectors[row], items)
                 break
 

@@ -1,13 +1,12 @@
 """The bake-off: scores of a ranking, nothing leaks, what the document holds, and what cannot be compared."""
 
 import json
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from tests.compare.samples import clusters
 
-from entourage.baselines import Method, QueryExpansion, Raw
+from entourage.baselines import QueryExpansion, Raw, VectorMethod
 from entourage.compare.bakeoff import compare
 from entourage.compare.contenders import CONTENDERS, Contender
 from entourage.compare.splits import split_half
@@ -47,15 +46,17 @@ def test_nothing_of_the_test_classes_reaches_fit_or_tuning():
     training, test = split_half(items)
     fitted_on, ranked_before_fit = [], []
 
-    @dataclass
-    class Spy(Method):
-        k: int = 1
+    class Spy(VectorMethod):
+        _learned = "fitted_"
 
-        def fit(self, training, *, seed=0):
-            fitted_on.append(set(training.ids.tolist()))
-            return self
+        def __init__(self, k=1):
+            self.k = k
 
-        def transform(self, items):
+        def _learn(self, items):
+            fitted_on.append(set(items.ids.tolist()))
+            self.fitted_ = True
+
+        def _moved(self, items):
             ranked_before_fit.append(set(items.ids.tolist()))
             return items
 

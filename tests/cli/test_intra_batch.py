@@ -144,7 +144,10 @@ def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
             "train glyphs --out new --system intra-batch --preset birds",
             "'birds'; wanted one of cars, cub, in_shop, sop",
         ),
-        ("train glyphs --out new --preset cub", "the preset is 'cub'; wanted none: this system has no presets"),
+        (
+            "train glyphs --out new --preset cub",
+            "the preset of this system is 'cub'; wanted none, as there are none to choose from",
+        ),
         ("train glyphs --out new --system student", "teacher is empty; wanted the folder of a run"),
         (f"train {GLYPHS} --out new --system student --set teacher=plain", "plain has no network in it"),
         (

@@ -132,7 +132,7 @@ def test_pictures_that_are_gone_are_said(kept, inside, tmp_path):
         ),
         ("refine v.npy --run new --root /", "--root is / but there are no pictures"),
         ("refine v.npy --run new --texts t.txt --pictures birds", "--pictures is birds and --texts t.txt"),
-        ("refine v.npy --run new --pictures nowhere", "dataset is"),
+        ("refine v.npy --run new --pictures nowhere", "the dataset is"),
         ("refine v.npy --run new --pictures glyphs --data-option max_classes=8", "test for 80 vectors without ids"),
         ("refine v.npy --run kept", "kept exists already"),
         ("refine v.npy --run precious --overwrite", "precious is a folder that entourage did not write"),

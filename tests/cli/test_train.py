@@ -156,7 +156,7 @@ def test_a_corrupt_picture_is_left_out_counted_and_named_or_refused(inside, tmp_
 
 
 BAD = {
-    "no such dataset": ("train bird --out out", "dataset is 'bird'; known are: cars"),
+    "no such dataset": ("train bird --out out", "the dataset is 'bird'; wanted one of cars"),
     "wrong root": ("train cub --root nowhere --out out", "the folder nowhere does not exist; check the root"),
     "no root": ("train cub --out out", "cub is read from disk but no folder is given; wanted root, --root or"),
     "root without it": ("train cub --root birds --out out", "cub is not under birds: wanted birds/CUB_200_2011"),
@@ -164,15 +164,21 @@ BAD = {
     "one class": ("train one-class --out out", "one-class has 1 class, 'bird 00'; wanted two or more classes"),
     "missing column": ("train no-split.csv --out out", "no-split.csv has no column `split`; its columns are label"),
     "no table": ("train nothing.csv --out out", "the table nothing.csv does not exist; check the path"),
-    "unknown option": ("train birds --data-option share=1 --out out", "the option share=1; it has train_share"),
-    "unknown key": ("train birds --config unknown-key.toml --out out", "sets 'epoch', which is no setting; wanted one"),
+    "unknown option": (
+        "train birds --data-option share=1 --out out",
+        "an option of birds is 'share'; wanted one of train_share",
+    ),
+    "unknown key": (
+        "train birds --config unknown-key.toml --out out",
+        "a setting in unknown-key.toml is 'epoch'; wanted one of",
+    ),
     "text for a share": ("train birds --data-option train_share=half --out out", "train_share is 'half'; wanted a num"),
     "text for a width": ("train birds --set encoder_options.width=x --out out", "width is 'x'; wanted a whole number"),
     "given twice": (
         "train birds --epochs 1 --set epochs=2 --out out",
         "epochs is given as 1 and, by --set, as 2",
     ),
-    "unknown setting": ("train birds --set epoch=3 --out out", "there is 'epoch', which is no setting"),
+    "unknown setting": ("train birds --set epoch=3 --out out", "a setting is 'epoch'; wanted one of"),
     "no setting": ("train birds --set epochs --out out", "a setting is given as 'epochs'; wanted name=value"),
     "wrong type": ("train birds --set epochs=ten --out out", "epochs is 'ten'; wanted a whole number"),
     "no config": ("train birds --config nothing.toml --out out", "nothing.toml cannot be read"),
@@ -181,7 +187,7 @@ BAD = {
     "unknown encoder": ("train birds --encoder no-such-net --out out", "there is no folder no-such-net and no encoder"),
     "mistyped encoder": (
         "train birds --encoder smal-rgb --out out",
-        "(did you mean small-rgb or small?); wanted",
+        "(did you mean small-rgb?); wanted",
     ),
     "unknown model": ("train birds --encoder nobody/net --out out", "the model 'nobody/net' was not found"),
     "unknown device": ("train birds --device tpu --out out", "the device is 'tpu'"),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from entourage.baselines.method import Method, check_not_negative, check_share, check_whole, with_vectors
-from entourage.errors import InputError
 from entourage.neighbors import search, search_blocks
+from entourage.runtime.config import check_known
 from entourage.values import Embeddings, Neighbors
 
 __all__ = ["QueryExpansion", "expand_queries"]
@@ -55,8 +55,7 @@ class QueryExpansion(Method):
     def __post_init__(self):
         check_whole("k", self.k, 1)
         check_not_negative("alpha", self.alpha)
-        if self.sides not in ("both", "query"):
-            raise InputError(f'sides is {self.sides!r}; wanted "both" or "query"')
+        check_known(self.sides, ("both", "query"), "sides")
         check_whole("steps", self.steps, 1)
         check_share("blend", self.blend)
 

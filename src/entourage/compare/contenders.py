@@ -25,7 +25,7 @@ from entourage.baselines import (
 )
 from entourage.baselines.method import check_fitted, with_vectors
 from entourage.compare.tuning import LONGEST_TRAINING
-from entourage.errors import InputError
+from entourage.runtime.config import check_known
 from entourage.values import Embeddings
 
 __all__ = ["BUDGET", "CONTENDERS", "Contender", "Refined", "chosen_in_fit", "select"]
@@ -176,8 +176,8 @@ def select(methods="all") -> list[Contender]:
     wanted = [wanted] if isinstance(wanted, str) else wanted
     chosen = {"raw": CONTENDERS["raw"]}
     for method in wanted:
-        if not isinstance(method, Contender) and method not in CONTENDERS:
-            raise InputError(f"there is no method {method!r}; wanted all, or some of {', '.join(CONTENDERS)}")
+        if not isinstance(method, Contender):
+            check_known(method, ["all", *CONTENDERS], "a method to compare")
         contender = method if isinstance(method, Contender) else CONTENDERS[method]
         chosen.setdefault(contender.name, contender)
     return list(chosen.values())

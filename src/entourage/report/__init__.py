@@ -16,8 +16,6 @@ from entourage.stores import check_free, whole_file
 
 __all__ = ["write_report"]
 
-REPORT = "report.html"
-
 
 def write_report(run, out=None, *, seed: int = 0, overwrite: bool = False, progress=None) -> Path:
     """Write the report of a run folder to `out`, whole or not at all; default: report.html inside the run.
@@ -27,6 +25,7 @@ def write_report(run, out=None, *, seed: int = 0, overwrite: bool = False, progr
     """
     from entourage.report.drawing import draw_all
     from entourage.report.page import Section
+    from entourage.runs.layout import REPORT
     from entourage.runs.open import open_run
 
     opened = open_run(run)

@@ -10,6 +10,7 @@ from entourage.report.page import Page, Section
 from entourage.report.rankings import Ranking, Tally, cells_of
 from entourage.report.scores import ScoreTable
 from entourage.runs.figures.training import source_of, spread_queries
+from entourage.runs.layout import NETWORK
 
 __all__ = ["training_page"]
 
@@ -88,7 +89,7 @@ def _network(run) -> list:
         "heads": chosen["heads"],
     }
     use = "The scores above are those of the encoder alone. No network is kept: none learned to hear others."
-    if (run.folder / "network").is_dir():
+    if (run.folder / NETWORK).is_dir():
         use = (
             "The scores above are those of the encoder alone. The network is kept, and refines vectors of this "
             f"encoder: entourage refine VECTORS --model {name} --run KEPT shows before and after."

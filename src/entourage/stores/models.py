@@ -8,11 +8,11 @@ from pathlib import Path
 from entourage import __version__
 from entourage.errors import FileError, ModelError
 from entourage.stores.atomic import check_free, new_folder, write_json
+from entourage.stores.filenames import CONFIG, WEIGHTS
 
 __all__ = ["add_weights", "read_model", "usable_model", "write_model"]
 
 _LAYOUT = 1  # raised when a folder of today can no longer be read
-_FILES = ("config.json", "model.safetensors")
 
 
 def write_model(folder, system: str, config: dict, weights: dict, *, overwrite: bool = False) -> None:
@@ -22,8 +22,8 @@ def write_model(folder, system: str, config: dict, weights: dict, *, overwrite: 
     folder = check_free(folder, overwrite=overwrite)
     header = {"entourage": __version__, "system": system, "layout": _LAYOUT}
     with new_folder(folder) as filling:
-        write_json(filling / "config.json", header | config)
-        save_file(weights, filling / "model.safetensors")
+        write_json(filling / CONFIG, header | config)
+        save_file(weights, filling / WEIGHTS)
 
 
 def read_model(folder, system: str) -> tuple[dict, dict]:
@@ -31,16 +31,16 @@ def read_model(folder, system: str) -> tuple[dict, dict]:
     from safetensors.torch import load_file
 
     folder = Path(folder)
-    missing = [name for name in _FILES if not (folder / name).is_file()]
+    missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
     if missing:
         raise FileError(
             f"{folder} has no {' and no '.join(missing)}; wanted a folder written by `entourage fit` or save()"
         )
     with usable_model(folder):
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         if (config["system"], config["layout"]) != (system, _LAYOUT):
             raise ValueError(f"it is {config['system']}, layout {config['layout']}; wanted {system}, layout {_LAYOUT}")
-        return config, load_file(folder / "model.safetensors")
+        return config, load_file(folder / WEIGHTS)
 
 
 def add_weights(digest, module) -> None:

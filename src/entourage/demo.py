@@ -16,8 +16,9 @@ from entourage.figures import save
 from entourage.refiner.estimator import ContextRefiner
 from entourage.runs.figures import FigureOptions, draw
 from entourage.runs.figures.options import DRIFTING
-from entourage.runs.media import Looks, PictureSource
-from entourage.runs.refine import write_refinement
+from entourage.runs.layout import TRAIN
+from entourage.runs.media import Media, PictureSource
+from entourage.runs.refine import fill_refinement
 from entourage.runs.refinement_run import open_refinement
 from entourage.stores import check_free, new_folder
 from entourage.systems.baseline.settings import BaselineSettings
@@ -87,20 +88,20 @@ def run_demo(
         "refiner": _learned(refiner),
         "seed": seed,
     }
-    kept = {
-        "looks": Looks(PictureSource(_DATA, split="test", options=drawn)),
+    options = {
+        "media": Media(PictureSource(_DATA, split="test", options=drawn)),
         "protocol": protocol,
         "settings": {"demo": asdict(settings)},
         "nmi": True,
         "seconds_before": time.perf_counter() - started,
     }
     with new_folder(folder) as filling:
-        write_refinement(filling, refiner, test, **kept, progress=progress)
-        np.savez(filling / "train.npz", vectors=training.vectors, labels=training.labels)
+        fill_refinement(filling, refiner, test, **options, progress=progress)
+        np.savez(filling / TRAIN, vectors=training.vectors, labels=training.labels)
         run = open_refinement(filling, pictures=[unseen])
         for done, (kind, name) in enumerate(_PICTURES.items()):
-            options = FigureOptions(points=DRIFTING if kind == "drift" else None, seed=seed)
-            save(draw(kind, run, options), filling / f"{name}.png")
+            chosen = FigureOptions(points=DRIFTING if kind == "drift" else None, seed=seed)
+            save(draw(kind, run, chosen), filling / f"{name}.png")
             if progress:
                 progress("drawing pictures", done + 1, len(_PICTURES))
     return DemoResult(folder, run.document)

@@ -78,7 +78,7 @@ def test_what_the_network_did_is_kept_and_can_be_looked_at(runs, tmp_path):
     for kind in ("drift", "query", "steps", "sheet"):
         assert run(f"plot {kind} {tmp_path}/kept --out {tmp_path}/{kind}.svg").exit_code == 0, kind
     refused = run(f"plot grid {tmp_path}/kept --out {tmp_path}/grid.png").stderr
-    assert "grid is a picture of a refiner that is applied with other settings" in refused
+    assert "grid is a figure of a refiner that is applied with other settings" in refused
     assert run(f"report {tmp_path}/kept").exit_code == 0
     page = (tmp_path / "kept" / "report.html").read_text()
     assert "Not drawn" not in page and "network.by" in page

@@ -76,7 +76,7 @@ def test_what_is_no_run_is_refused(tmp_path):
 def test_pictures_that_are_gone_are_told_and_ids_shown(labelled, tmp_path):
     run = shutil.copytree(labelled, tmp_path / "run")
     told = json.loads((run / "run.json").read_text())
-    told["looks"]["pictures"]["source"] = str(tmp_path / "gone")
+    told["media"]["pictures"]["source"] = str(tmp_path / "gone")
     (run / "run.json").write_text(json.dumps(told))
     with pytest.warns(EntourageWarning, match="ids are shown instead"):
         html = write_report(run).read_text(encoding="utf-8")

@@ -48,7 +48,7 @@ def embed(
         pictures = data.load(images, split, root, **from_pairs(data_options or []))
 
         from entourage.encoders.shards import embed_to_file, parts_of
-        from entourage.runs.train import encoder_of, left_out
+        from entourage.runs.encoders import encoder_of, warn_of_corrupt
 
         encoders = [encoder_of(each) for each in model]
         options = {"shard_size": shard_size, "workers": workers, "device": device}
@@ -61,7 +61,7 @@ def embed(
             advice = f"{kept} keeps what is done: add --resume to go on" if kept.exists() else "nothing was kept"
             typer.echo(f"stopped; {advice}", err=True)
             raise
-        left_out(written.corrupt, len(pictures))
+        warn_of_corrupt(written.corrupt, len(pictures))
     protocol = {
         "data": f"{images}, {split}",
         "pictures": len(pictures),

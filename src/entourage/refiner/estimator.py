@@ -7,10 +7,12 @@ comes with the package (universal.py). "paper" is Attend to Context as it was pu
 N items, M context items, k neighbours, T steps, d dimensions.
 """
 
+import copy
 import hashlib
 import json
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict
 from inspect import signature
 from numbers import Integral, Real
@@ -178,18 +180,17 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
         gallery's raw vectors. Refine the gallery too, and compare refined with refined: `transform_both` does it in
         one go. steps: exit after that many steps instead of all.
         """
-        self._check_fitted()
-        n_steps = self.n_blocks_ if steps is None else steps
-        if not isinstance(n_steps, Integral) or not 0 <= n_steps <= self.n_blocks_:
-            raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_blocks_}, the number of steps")
-        *_, (last, _, _) = self._states(*self._prepare(X, context), n_steps, progress, last_only=True)
+        items, gallery = self._prepare(X, context)
+        *_, (last, _, _) = self._states(items, gallery, self._n_steps(steps), progress, last_only=True)
         return last.copy() if not last.flags.writeable else last
 
-    def transform_both(self, queries, gallery, *, progress=None) -> tuple[np.ndarray, np.ndarray]:
+    def transform_both(
+        self, queries, gallery, *, steps: int | None = None, progress=None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Refined queries (N, d) and the refined gallery (M, d) to search them in; either is of less use without the
-        other."""
+        other. steps: exit after that many steps instead of all."""
         items, among = self._prepare(queries, gallery)
-        both = self.network_.refine_both(items, among, self.n_neighbors_, self.n_blocks_, progress)
+        both = self.network_.refine_both(items, among, self.n_neighbors_, self._n_steps(steps), progress)
         return tuple(refined.copy() if not refined.flags.writeable else refined for refined in both)
 
     def serve(self, gallery, *, progress=None) -> ServedGallery:
@@ -204,15 +205,34 @@ class ContextRefiner(TransformerMixin, BaseEstimator):
 
     def trajectory(self, X, context=None, *, progress=None) -> Trajectory:
         """Every step e^0..e^T: trajectory(X)[t] is transform(X, steps=t)."""
+        items = _embeddings(X)
+        gallery = items if context is X else context
+        return Trajectory(np.stack(list(self.iter_steps(items, gallery, progress=progress))), items.ids)
+
+    def iter_steps(self, X, context=None, *, steps: int | None = None, progress=None) -> Iterator[np.ndarray]:
+        """The steps of `trajectory` one after the other, each (N, d), for whoever does not want to hold them all."""
         items, gallery = self._prepare(X, context)
-        states = self._states(items, gallery, self.n_blocks_, progress)
-        return Trajectory(np.stack([e for e, _, _ in states]), items.ids)
+        for e, _, _ in self._states(items, gallery, self._n_steps(steps), progress):
+            yield e
 
     def attention(self, X, context=None, *, progress=None) -> Attention:
         """How much each item looks at each of its neighbours in each step, with the neighbours' ids."""
         items, gallery = self._prepare(X, context)
         (_, _, rows), *states = self._states(items, gallery, self.n_blocks_, progress)
         return Attention(np.stack([weights for _, weights, _ in states]), items.ids, gallery.ids[rows])
+
+    def with_neighbors(self, n_neighbors: int) -> "ContextRefiner":
+        """A copy of this fitted refiner that looks at another number of neighbours; nothing is learned anew."""
+        self._check_fitted()
+        other = copy.copy(self)
+        other.n_neighbors_ = int(n_neighbors)
+        return other
+
+    def _n_steps(self, steps: int | None) -> int:
+        n_steps = self.n_blocks_ if steps is None else steps
+        if not isinstance(n_steps, Integral) or not 0 <= n_steps <= self.n_blocks_:
+            raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_blocks_}, the number of steps")
+        return int(n_steps)
 
     def _prepare(self, X, context) -> tuple[Embeddings, Embeddings]:
         self._check_fitted()

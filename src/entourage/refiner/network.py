@@ -247,6 +247,8 @@ class RelationalNetwork(nn.Module):
     def refine_both(self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None):
         """Refined items (N, d) and the refined gallery (M, d), by the one graph of the gallery."""
         x, mapped = self.mapped(items), self.mapped(gallery)
+        if not n_steps:  # as `refine` has it: nothing has been blended yet
+            return x.vectors, mapped.vectors
         company = self.company(build_graph(mapped, n_neighbors, progress), mapped, progress)
         look, within = company.look_from(x, own_gallery_rows(items, gallery)), company.look_within()
         for t, z in enumerate(look.moves(company.moves(n_steps))):

@@ -1,0 +1,85 @@
+"""A refiner fitted and written as a model folder; an interrupted fit of the published recipe can be resumed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from entourage.errors import FileError, InputError
+from entourage.runs.layout import checkpoint_of
+from entourage.runtime.progress import Progress
+from entourage.stores import check_free
+from entourage.values import Embeddings
+
+if TYPE_CHECKING:
+    from entourage.refiner.estimator import ContextRefiner
+
+__all__ = ["check_model_place", "fit_resume_advice", "fit_to_folder"]
+
+
+def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) -> None:
+    """Refuse a model folder that is in the way, and a checkpoint that nobody spoke of or that is missing.
+
+    Parameters
+    ----------
+    out : the model folder to be written.
+    recipe : "relational", or "paper", which alone keeps a checkpoint.
+    resume, overwrite : as `fit_to_folder` takes them.
+    """
+    if out.is_file() or not out.name:
+        raise FileError(f"--out is {out}; wanted the name of a folder for the model: choose another --out")
+    check_free(out, overwrite=overwrite)
+    if recipe != "paper":
+        if resume:
+            raise InputError(f"--resume goes on with the paper's recipe, but --recipe is {recipe}; leave --resume out")
+        return
+    checkpoint = checkpoint_of(out)
+    if checkpoint.exists() and not (resume or overwrite):
+        raise FileError(
+            f"{checkpoint} keeps an interrupted run; add --resume to go on with it, or --overwrite to start again"
+        )
+    if resume and not checkpoint.exists():
+        raise FileError(f"there is no {checkpoint} to resume from; run without --resume to start")
+
+
+def fit_to_folder(
+    refiner: "ContextRefiner",
+    items: Embeddings,
+    out: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> dict:
+    """Fit a refiner to labelled items and write it to a model folder; its report.
+
+    The paper's recipe keeps a checkpoint beside the folder until it is written. A fit that fails by its input leaves
+    none.
+
+    Parameters
+    ----------
+    refiner : an unfitted ContextRefiner.
+    items : N labelled items.
+    out : the model folder.
+    resume : whether to go on from the checkpoint of an interrupted fit.
+    overwrite : whether an existing model is replaced.
+    progress : called as progress(title, done, total).
+    """
+    check_model_place(out, recipe=refiner.recipe, resume=resume, overwrite=overwrite)
+    checkpoint = checkpoint_of(out) if refiner.recipe == "paper" else None
+    try:
+        refiner.fit(items, checkpoint=checkpoint, resume=resume, progress=progress)
+    except InputError:
+        if checkpoint and not resume:  # a run that cannot succeed is of no use to resume
+            checkpoint.unlink(missing_ok=True)
+        raise
+    refiner.save(out, overwrite=overwrite)
+    if checkpoint:
+        checkpoint.unlink(missing_ok=True)
+    return refiner.report()
+
+
+def fit_resume_advice(out: Path, *, recipe: str) -> str | None:
+    """What an interruption leaves of a fit by that recipe and what to do with it; None where it leaves nothing."""
+    checkpoint = checkpoint_of(out)
+    if recipe != "paper" or not checkpoint.exists():
+        return None
+    return f"{checkpoint} keeps the finished epochs: add --resume to go on"

@@ -52,7 +52,7 @@ def test_training_and_test_classes_are_disjoint(run):
     assert not {label.split()[0] for label in train} & {label.split()[0] for label in test}
 
 
-def test_the_protocol_tells_how_the_refiner_was_learned_and_what_it_doubts(run):
+def test_the_protocol_tells_how_the_refiner_was_learned_and_has_no_warnings(run):
     _, result, _ = run
     assert result.measured["protocol"]["refiner"].startswith("relational, chosen in rehearsals on training classes")
     assert result.measured["intervals"].keys() == result.measured["metrics"].keys() - {"nmi"}

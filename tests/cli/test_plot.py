@@ -47,12 +47,12 @@ def test_labels_are_never_refined_by(inside, tmp_path):
     assert sorted(set(open_refinement(tmp_path / "l.csv").refined.labels))[:2] == ["class 0", "class 1"]
 
 
-def test_doubts_about_the_scores_are_told(inside, tmp_path):
+def test_warnings_about_the_scores_are_printed_and_kept(inside, tmp_path):
     command = f"refine v.npy --model model --labels all-different.npy --run {tmp_path}"
-    outcome = run(f"{command}/told")
+    outcome = run(f"{command}/printed")
     assert outcome.exit_code == 0 and "warning: not scored: " in outcome.stderr
-    told = kept_document(run(f"{command}/json --json"))["warnings"]
-    assert told[-1].startswith("not scored: ")
+    warnings = kept_document(run(f"{command}/json --json"))["warnings"]
+    assert warnings[-1].startswith("not scored: ")
 
 
 def test_texts_and_galleries_are_kept(inside, tmp_path):
@@ -94,7 +94,7 @@ def test_the_query_and_the_number_of_points_can_be_asked_for(kept, inside, tmp_p
         assert min(picture.size) > 500
 
 
-def test_pictures_that_are_gone_are_said(kept, inside, tmp_path):
+def test_pictures_that_are_gone_are_warned_of(kept, inside, tmp_path):
     settings = json.loads((inside / "kept" / "run.json").read_text())
     media = {"pictures": {"source": "/gone", "root": None, "split": "test", "options": {}}}
     (inside / "kept" / "run.json").write_text(json.dumps(settings | {"media": media}))

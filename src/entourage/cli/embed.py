@@ -49,6 +49,7 @@ def embed(
 
         from entourage.encoders.shards import embed_to_file, parts_of
         from entourage.runs.encoders import encoder_of, warn_of_corrupt
+        from entourage.runs.unfinished import resume_advice
 
         encoders = [encoder_of(each) for each in model]
         options = {"shard_size": shard_size, "workers": workers, "device": device}
@@ -57,9 +58,7 @@ def embed(
             with terminal_progress(log=not as_json) as progress:
                 written = embed_to_file(encoders, pictures, out, progress=progress, **options)
         except KeyboardInterrupt:
-            kept = parts_of(out)
-            advice = f"{kept} keeps what is done: add --resume to go on" if kept.exists() else "nothing was kept"
-            typer.echo(f"stopped; {advice}", err=True)
+            typer.echo(f"stopped; {resume_advice(parts_of(out), 'what is done')}", err=True)
             raise
         warn_of_corrupt(written.corrupt, len(pictures))
     protocol = {

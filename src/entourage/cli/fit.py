@@ -34,7 +34,8 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Learn from labels to refine VECTORS; write a model folder."""
-    from entourage.runs.fit import check_model_place, fit_resume_advice, fit_to_folder
+    from entourage.runs.fit import check_model_place, checkpoint_for, fit_to_folder
+    from entourage.runs.unfinished import resume_advice
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
 
@@ -51,9 +52,8 @@ def fit(
         with terminal_progress() as progress:
             report = fit_to_folder(refiner, items, out, resume=resume, overwrite=overwrite, progress=progress)
     except KeyboardInterrupt:
-        advice = fit_resume_advice(out, recipe=recipe)
-        if advice:
-            typer.echo(f"stopped; {advice}", err=True)
+        advice = resume_advice(checkpoint_for(out, recipe), "the finished epochs")
+        typer.echo(f"stopped; {advice}", err=True)
         raise
     print_warnings(report["warnings"])
     tables = [facts(report["protocol"])] + ([facts(report["metrics"], percent=True)] if report["metrics"] else [])

@@ -59,6 +59,7 @@ def train(
     flags |= {"image_size": image_size, "device": device, "workers": workers, "seed": seed}
     chosen = train_settings(system, preset=preset, config=config, flags=flags, pairs=settings or ())
 
+    from entourage.runs.layout import partial_of
     from entourage.runs.train import train_run
     from entourage.runs.unfinished import resume_advice
     from entourage.runtime.progress import terminal_progress
@@ -69,7 +70,7 @@ def train(
         with collected_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
             run = train_run(images, out, **options, progress=progress)
     except KeyboardInterrupt:
-        typer.echo(f"stopped; {resume_advice(out)}", err=True)
+        typer.echo(f"stopped; {resume_advice(partial_of(out), 'the finished epochs')}", err=True)
         raise
     if run is None:  # among several processes the first reports
         return

@@ -1,4 +1,4 @@
-"""What is said to a command that is typed wrongly: one sentence, and where to read on."""
+"""How a command that is typed wrongly is refused: one sentence, and where to read on."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

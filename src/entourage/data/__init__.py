@@ -69,6 +69,8 @@ def describe(root=None) -> list[dict]:
 
     The state is built in, whole, a selection (present); absent, incomplete (not); any place (neither).
     """
+    if root is not None and not Path(root).is_dir():
+        raise FileError(f"the folder {root} does not exist; check the root of the data")
     return [_row(name, root) for name in DATASETS]
 
 

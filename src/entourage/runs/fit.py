@@ -12,7 +12,12 @@ from entourage.values import Embeddings
 if TYPE_CHECKING:
     from entourage.refiner.estimator import ContextRefiner
 
-__all__ = ["check_model_place", "fit_resume_advice", "fit_to_folder"]
+__all__ = ["check_model_place", "checkpoint_for", "fit_to_folder"]
+
+
+def checkpoint_for(out: Path, recipe: str) -> Path | None:
+    """The checkpoint of a fit that will be written to a model folder; None for a recipe that keeps none."""
+    return checkpoint_of(out) if recipe == "paper" else None
 
 
 def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) -> None:
@@ -27,11 +32,11 @@ def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) 
     if out.is_file() or not out.name:
         raise FileError(f"--out is {out}; wanted the name of a folder for the model: choose another --out")
     check_free(out, overwrite=overwrite)
-    if recipe != "paper":
+    checkpoint = checkpoint_for(out, recipe)
+    if checkpoint is None:
         if resume:
             raise InputError(f"--resume goes on with the paper's recipe, but --recipe is {recipe}; leave --resume out")
         return
-    checkpoint = checkpoint_of(out)
     if checkpoint.exists() and not (resume or overwrite):
         raise FileError(
             f"{checkpoint} keeps an interrupted run; add --resume to go on with it, or --overwrite to start again"
@@ -64,7 +69,7 @@ def fit_to_folder(
     progress : called as progress(title, done, total).
     """
     check_model_place(out, recipe=refiner.recipe, resume=resume, overwrite=overwrite)
-    checkpoint = checkpoint_of(out) if refiner.recipe == "paper" else None
+    checkpoint = checkpoint_for(out, refiner.recipe)
     try:
         refiner.fit(items, checkpoint=checkpoint, resume=resume, progress=progress)
     except InputError:
@@ -75,11 +80,3 @@ def fit_to_folder(
     if checkpoint:
         checkpoint.unlink(missing_ok=True)
     return refiner.report()
-
-
-def fit_resume_advice(out: Path, *, recipe: str) -> str | None:
-    """What an interruption leaves of a fit by that recipe and what to do with it; None where it leaves nothing."""
-    checkpoint = checkpoint_of(out)
-    if recipe != "paper" or not checkpoint.exists():
-        return None
-    return f"{checkpoint} keeps the finished epochs: add --resume to go on"

@@ -111,7 +111,7 @@ class FittedRefiner:
     def described(
         self, items: Embeddings, context: Embeddings | None, vectors: np.ndarray, context_vectors=None
     ) -> Refinement:
-        """The refinement with what is to be said of it."""
+        """The refinement, with its protocol and what a run records of it."""
         protocol = {
             "items": len(items),
             "model": self.name,

@@ -31,10 +31,16 @@ def check_places(out: Path, *, resume: bool, overwrite: bool) -> None:
         raise FileError(f"there is no {partial} to resume; run without --resume to start")
 
 
-def resume_advice(out: Path) -> str:
-    """What an interruption leaves of a run, and what to do with it."""
-    partial = partial_of(out)
-    return f"{partial} keeps the finished epochs: add --resume to go on" if partial.exists() else "nothing was kept"
+def resume_advice(kept: Path | None, what: str) -> str:
+    """What an interruption leaves, and what to do with it.
+
+    Parameters
+    ----------
+    kept : the file or folder to resume from; None where nothing is ever kept.
+    what : what it keeps, if it is there.
+    """
+    there = kept is not None and kept.exists()
+    return f"{kept} keeps {what}: add --resume to go on" if there else "nothing was kept"
 
 
 @contextmanager

@@ -136,7 +136,7 @@ def write_figure(
         raise InputError(f"the picture is to be written to {out}; wanted a name that ends in {', '.join(allowed)}")
     check_free(out, overwrite=overwrite)
     if moves:
-        motion.check_motion(out)  # what is missing is told before the work
+        motion.check_motion(out)  # what is missing is named before the work
     drawn = draw(kind, run, replace(options, motion=moves))
     if moves:
         motion.write_motion(drawn, out, progress=run.progress)

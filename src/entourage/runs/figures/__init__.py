@@ -23,17 +23,15 @@ __all__ = ["FIGURES", "FigureKind", "FigureOptions", "applicable", "draw", "writ
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of picture.
-
-    refinement, training: which function draws it of such a run, as module:name, taking (run, options); None
-    where there is no such picture.
-    """
+    """A kind of figure, and which runs have it."""
 
     name: str
     shows: str
     """What it shows, in a few words."""
     refinement: str | None = None
+    """What draws it of a refinement run, as module:function, taking (run, options); None where there is none."""
     training: str | None = None
+    """What draws it of a training run."""
     systems: tuple[str, ...] = tuple(SYSTEMS)
     """Of which systems' trainings."""
     wants: tuple[str, ...] = ()
@@ -100,12 +98,29 @@ FIGURES: dict[str, FigureKind] = {
 
 
 def applicable(run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> list[str]:
-    """The kinds of pictures this run has, in the order of FIGURES."""
+    """The names of the figures a run has, in the order of FIGURES.
+
+    Parameters
+    ----------
+    run : an opened run of either kind.
+    options : what is asked of the figure; some exist only with `slices`.
+    """
     return [name for name, kind in FIGURES.items() if not _lacks(kind, run, options or FigureOptions())]
 
 
 def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None):
-    """A Figure of that kind; an InputError that lists those the run has if it is none of them."""
+    """A figure of a run, or an InputError that lists those the run has.
+
+    Parameters
+    ----------
+    kind : the name of the figure, one of `applicable(run, options)`.
+    run : an opened run of either kind.
+    options : the query, how many points, the seed, ...
+
+    Returns
+    -------
+    A matplotlib Figure or, with options.motion, a sequence of frames.
+    """
     options = options or FigureOptions()
     known = applicable(run, options)
     if kind not in FIGURES:
@@ -124,7 +139,14 @@ def write_figure(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Draw, and write as .png, .pdf or .svg, or as motion, .mp4 or .gif, by the ending of `out`."""
+    """Draw a figure of a run and write it.
+
+    Parameters
+    ----------
+    kind, run, options : as `draw` takes them.
+    out : the file; its ending decides: .png, .pdf or .svg, or .mp4 or .gif for motion.
+    overwrite : whether an existing file is replaced.
+    """
     from dataclasses import replace
 
     from entourage.figures import ENDINGS, motion, save

@@ -133,7 +133,10 @@ BAD = {
     ),
     "no such dataset": ("embed bird --model run --out out.npz", "the dataset is 'bird'; wanted one of cars"),
     "empty folder": ("embed empty --model run --out out.npz", "empty has no folders with images in them"),
-    "no such split": ("embed birds --model run --split query --out out.npz", "split is 'query'"),
+    "no such split": (
+        "embed birds --model run --split query --out out.npz",
+        "the split of birds is 'query'; wanted one of train, test, all",
+    ),
     "wrong root": ("embed cub --root nowhere --model run --out out.npz", "the folder nowhere does not exist"),
     "no such model": ("embed birds --model no-such-net --out out.npz", "there is no folder no-such-net and no encoder"),
     "mistyped model": ("embed birds --model rnu --out out.npz", "no encoder of that name (did you mean run?); wanted"),

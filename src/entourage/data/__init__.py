@@ -9,7 +9,6 @@ file of vectors is loaded as values.Embeddings, which have vectors instead of pi
 
 import os
 import warnings
-from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
 from os import PathLike
@@ -20,7 +19,7 @@ from typing import Any
 from entourage.data.arrays import ImageArray
 from entourage.data.files import ImageFiles
 from entourage.errors import EntourageError, EntourageWarning, FileError, InputError
-from entourage.runtime.config import check_options
+from entourage.runtime.config import check_known, check_options
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
@@ -116,6 +115,8 @@ def describe(root: str | PathLike[str] | None = None) -> list[dict[str, Any]]:
         and note. The state is "built in", "whole" or "a selection" (present is True), "absent" or "incomplete" (False),
         or "any place" (None).
     """
+    if root is not None and not Path(root).is_dir():
+        raise FileError(f"the folder {root} does not exist; check the root of the data")
     return [_row(name, root) for name in DATASETS]
 
 
@@ -183,10 +184,8 @@ def _module_and_place(
                 f"root is {root} but {path} is a {'file' if of_vectors else 'folder'} itself; leave root out"
             )
         return _named("vectors" if of_vectors else "folder"), {"root": path}
-    raise InputError(
-        f"the dataset is {name!r}; wanted one of {', '.join(_NAMED)}, or the path of a folder, a .csv or a file of "
-        "vectors that exists"
-    )
+    check_known(name, _NAMED, "the dataset", otherwise="a folder, a .csv or a file of vectors that exists")
+    return _named(name), {"root": root}
 
 
 def _check_options(name: str | PathLike[str], module: ModuleType, options: dict[str, Any]) -> None:
@@ -194,18 +193,14 @@ def _check_options(name: str | PathLike[str], module: ModuleType, options: dict[
     takes = [each.name for each in signature(module.load).parameters.values() if each.kind is each.KEYWORD_ONLY]
     known = [each for each in takes if each not in _FOR_PROGRAMS]
     chosen = {each: value for each, value in options.items() if not (each in takes and callable(value))}  # progress
-    for option in [each for each in chosen if each not in known]:
-        near = get_close_matches(option, known, 1)
-        fix = f"did you mean {near[0]}?" if near else "leave it out"
-        raise InputError(
-            f"{name} is given the option {option}={options[option]!r}; it has {', '.join(known) or 'none'}: {fix}"
-        )
+    for option in chosen:
+        check_known(option, known, f"an option of {name}")
     check_options(module.load, chosen)
 
 
 def _named(name: str) -> ModuleType:
     if name not in DATASETS:
-        raise InputError(f"the dataset is {name!r}; wanted one of {', '.join(_NAMED)}")
+        check_known(name, _NAMED, "the dataset")
     return import_module(DATASETS[name])
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entourage.data.download import Archive
-from entourage.errors import EntourageWarning, FileError, InputError
+from entourage.errors import EntourageWarning, FileError
+from entourage.runtime.config import check_known
 
 __all__ = [
     "Archives",
@@ -160,10 +161,7 @@ def check_split(split: str, splits: Collection[str], name: str) -> None:
     name : str
         The dataset, as an error names it.
     """
-    if split not in splits:
-        known = [repr(known) for known in splits]
-        listed = f"{', '.join(known[:-1])} and {known[-1]}"
-        raise InputError(f"split is {split!r}; {name} has the splits {listed}: use one of them")
+    check_known(split, splits, f"the split of {name}")
 
 
 def check_counts(where: str | PathLike[str], labels: np.ndarray, expected: Count) -> None:

@@ -14,6 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Preprocessing", "as_pictures"]
 
@@ -64,8 +65,7 @@ class Preprocessing:
     def __post_init__(self) -> None:
         if self.channels not in _MODES:
             raise InputError(f"channels is {self.channels!r}; wanted 1 (grey) or 3 (colours)")
-        if self.resample not in _FILTERS:
-            raise InputError(f"resample is {self.resample!r}; wanted one of: {', '.join(_FILTERS)}")
+        check_known(self.resample, _FILTERS, "resample")
         if not 0 < self.min_area <= 1:
             raise InputError(f"min_area is {self.min_area!r}; wanted a share above 0 and at most 1")
         for name in ("resize", "crop"):
@@ -97,12 +97,8 @@ class Preprocessing:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Preprocessing":
         """The preprocessing whose fields `to_dict` gave."""
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(values) - known)
-        if unknown:
-            raise InputError(
-                f"the preprocessing has no field {unknown[0]!r}; wanted one of: {', '.join(sorted(known))}"
-            )
+        for name in values:
+            check_known(name, sorted(field.name for field in fields(cls)), "a field of preprocessing")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from entourage.errors import InputError
+from entourage.runtime.config import check_known
 
 __all__ = ["GeneralisedMean", "pooling_layer"]
 
@@ -63,6 +63,5 @@ def pooling_layer(name: str, others: tuple[str, ...] = ()) -> nn.Module:
     torch.nn.Module
         From feature maps (b, c, h, w) to (b, c).
     """
-    if name not in _LAYERS:
-        raise InputError(f"pooling is {name!r}; wanted one of: {', '.join([*_LAYERS, *others])}")
+    check_known(name, [*_LAYERS, *others], "pooling")
     return _LAYERS[name]()

@@ -30,6 +30,7 @@ from entourage.runtime import distributed
 from entourage.runtime.devices import device_named
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import seeded_weights
+from entourage.stores.filenames import CHECKPOINT, LOG, TENSORBOARD
 from entourage.systems.fingerprint import training_fingerprint
 from entourage.systems.new_encoder import new_encoder
 from entourage.systems.settings import EncoderSettings
@@ -43,8 +44,6 @@ from entourage.training.settings import Checkpointing, FitSettings, Reporting
 from entourage.values import Embeddings, label_codes
 
 __all__ = ["EncoderTraining", "NotedBatches", "encoder_training"]
-
-CHECKPOINT, LOG, BOARD = "checkpoint.safetensors", "log.jsonl", "tensorboard"  # inside the run folder
 
 Rows = TypeVar("Rows")
 
@@ -366,7 +365,7 @@ class EncoderTraining:
         if self.folder is None or not distributed.is_main():
             return None
         self.folder.mkdir(parents=True, exist_ok=True)
-        return RunLog(self.folder / LOG, tensorboard=self.folder / BOARD if self.settings.tensorboard else None)
+        return RunLog(self.folder / LOG, tensorboard=self.folder / TENSORBOARD if self.settings.tensorboard else None)
 
 
 @dataclass(frozen=True)

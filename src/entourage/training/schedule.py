@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 
 __all__ = ["SCHEDULES", "Schedule", "build_schedule", "cosine_schedule", "step_schedule"]
 
@@ -77,8 +78,7 @@ def build_schedule(name: str, epochs: int, after: Sequence[int] = ()) -> Schedul
     Schedule or None
         None for "constant".
     """
-    if name not in SCHEDULES:
-        raise InputError(f"the scheduler is {name!r}; wanted one of {', '.join(SCHEDULES)}")
+    check_known(name, SCHEDULES, "the scheduler")
     if name == "step" and not after:
         raise InputError("the scheduler is 'step' without step_after; wanted the epochs after which the rate drops")
     if name != "step" and after:

@@ -16,6 +16,7 @@ import numpy as np
 from entourage.data.arrays import ImageArray
 from entourage.data.layout import Archives, Count
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 
@@ -152,8 +153,7 @@ def scripts(split: str) -> dict[str, str]:
     dict of str to str
         The characters of each script, by its name.
     """
-    if split not in SCRIPTS:
-        raise InputError(f"split is {split!r}; glyphs has the splits 'train' and 'test': use one of them")
+    check_known(split, SCRIPTS, "the split of glyphs")
     return dict(SCRIPTS[split])
 
 

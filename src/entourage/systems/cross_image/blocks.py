@@ -236,7 +236,7 @@ def load_blocks(folder: str | PathLike[str]) -> CrossImageBlocks:
     CrossImageBlocks
         In evaluation mode.
     """
-    config, weights = read_model(folder, _KIND)
+    config, weights = read_model(folder, _KIND, "torch")
     with usable_model(folder):
         blocks = CrossImageBlocks(**config["options"])
         blocks.load_state_dict(weights)

@@ -19,9 +19,10 @@ from entourage.data.image_set import Items
 from entourage.errors import EntourageWarning, InputError
 from entourage.runtime import distributed
 from entourage.runtime.randomness import seeded_weights
+from entourage.stores.filenames import CROSS_IMAGE, GRADIENTS
 from entourage.systems.cross_image.blocks import CrossImageBlocks, save_blocks
 from entourage.systems.cross_image.encoding import check_has_map
-from entourage.systems.cross_image.probe import GRADIENTS, GradientProbe
+from entourage.systems.cross_image.probe import GradientProbe
 from entourage.systems.cross_image.settings import CrossImageSettings
 from entourage.systems.encoder_training import EncoderTraining, NotedBatches, encoder_training
 from entourage.systems.trained import RunOptions, TrainedEncoder
@@ -30,9 +31,8 @@ from entourage.training.losses import build_loss
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["KEPT", "hardest_pairs", "train_cross_image"]
+__all__ = ["hardest_pairs", "train_cross_image"]
 
-KEPT = "cross_image"  # inside the run folder
 _FEW_PLACES = 36
 
 
@@ -169,6 +169,6 @@ def _block_group(blocks: nn.Module, settings: CrossImageSettings) -> dict[str, A
 
 def _keep(folder: Path, blocks: CrossImageBlocks) -> None:
     """Write the blocks, and what the probe counted, where the run will keep them."""
-    save_blocks(folder / KEPT, blocks, overwrite=True)
+    save_blocks(folder / CROSS_IMAGE, blocks, overwrite=True)
     if (folder / GRADIENTS).exists():
-        shutil.copyfile(folder / GRADIENTS, folder / KEPT / GRADIENTS)
+        shutil.copyfile(folder / GRADIENTS, folder / CROSS_IMAGE / GRADIENTS)

@@ -15,6 +15,7 @@ import numpy as np
 from entourage.errors import InputError
 from entourage.neighbors import search
 from entourage.neighbors.reciprocal import reciprocal_sets
+from entourage.runtime.config import check_known
 from entourage.runtime.randomness import generator
 from entourage.systems.intra_batch.clusters import CLUSTERINGS, cluster
 from entourage.values import Embeddings
@@ -96,8 +97,7 @@ def find_contexts(
     Contexts
         Every item is the anchor of one group.
     """
-    if by not in CONTEXTS:
-        raise InputError(f"the context is {by!r}; wanted one of {', '.join(CONTEXTS)}")
+    check_known(by, CONTEXTS, "the context")
     if len(items) < 2:
         raise InputError(f"there is {len(items)} item; wanted two or more, to exchange messages")
     for name, value, least in (("size", size, 2), ("k1", k1, 1), ("n_clusters", n_clusters, 1)):

@@ -8,12 +8,12 @@ import torch
 
 from entourage.errors import ModelError
 from entourage.stores import read_model, usable_model, write_model
+from entourage.stores.filenames import CONFIG, NETWORK
 from entourage.systems.intra_batch.network import MessagePassing
 from entourage.systems.intra_batch.objective import ClassHead
 
-__all__ = ["NETWORK", "TrainedNetwork", "has_network", "load_network", "save_network"]
+__all__ = ["TrainedNetwork", "has_network", "load_network", "save_network"]
 
-NETWORK = "network"  # inside the run folder
 _SYSTEM = "intra-batch network"
 
 
@@ -46,7 +46,7 @@ def has_network(run: str | PathLike[str]) -> bool:
     bool
         True if `load_network` will find one.
     """
-    return (Path(run) / NETWORK / "config.json").is_file()
+    return (Path(run) / NETWORK / CONFIG).is_file()
 
 
 def save_network(folder: str | PathLike[str], trained: TrainedNetwork, *, overwrite: bool = False) -> None:
@@ -95,7 +95,7 @@ def load_network(run: str | PathLike[str]) -> TrainedNetwork:
             f"{run} has no {NETWORK} in it; wanted a run of `entourage train --system intra-batch` whose "
             "network_weight is not 0"
         )
-    config, weights = read_model(folder, _SYSTEM)
+    config, weights = read_model(folder, _SYSTEM, "torch")
     with usable_model(folder):
         network = MessagePassing(**config["network"])
         head = ClassHead(network.dim, len(config["classes"]))

@@ -18,6 +18,7 @@ from entourage.encoders import load_encoder
 from entourage.encoders.protocol import Encoder
 from entourage.errors import InputError
 from entourage.runtime.randomness import seeded_weights
+from entourage.stores.filenames import ENCODER
 from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.systems.intra_batch.distillation import class_probability_loss, feature_loss, relation_loss
 from entourage.systems.intra_batch.objective import ClassHead
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["train_student"]
-
-_ENCODER = "encoder"  # inside the run folder
 
 
 def train_student(images: Items, settings: StudentSettings, **run: "Unpack[RunOptions]") -> TrainedEncoder:
@@ -51,7 +50,7 @@ def train_student(images: Items, settings: StudentSettings, **run: "Unpack[RunOp
         The encoder with the weights of its best epoch, the history, and the pictures left out.
     """
     trained = load_network(settings.teacher)
-    teacher = load_encoder(Path(settings.teacher) / _ENCODER)
+    teacher = load_encoder(Path(settings.teacher) / ENCODER)
     with encoder_training(images, settings, **run) as training:
         _check_fit(training, trained, teacher)
         taught_by = (teacher, trained.network, trained.head)

@@ -14,9 +14,10 @@ import numpy as np
 from entourage.data.image_set import Items
 from entourage.runtime import distributed
 from entourage.runtime.randomness import seeded_weights
+from entourage.stores.filenames import NETWORK
 from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.systems.intra_batch.objective import IntraBatchObjective
-from entourage.systems.intra_batch.saving import NETWORK, TrainedNetwork, save_network
+from entourage.systems.intra_batch.saving import TrainedNetwork, save_network
 from entourage.systems.intra_batch.settings import IntraBatchSettings
 from entourage.systems.trained import RunOptions, TrainedEncoder
 

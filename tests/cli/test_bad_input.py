@@ -17,7 +17,7 @@ BAD = {
     "zero vector": (f"refine zero.npy {REFINE}", "zero.npy: row 3 of the vectors is all zeros"),
     "NaN in the context": (f"refine v.npy --context nan.npy {REFINE}", "nan.npy: row 3"),
     "NaN in the gallery": ("evaluate v.npz --gallery nan.npy --gallery-labels l.npy", "nan.npy: row 3"),
-    "wrong dimension": (f"refine wide.npy {REFINE}", "the vectors have 16 dimensions, but this PaperRefiner was fitted on 8"),
+    "wrong dimension": (f"refine wide.npy {REFINE}", "have 16 dimensions, but this PaperRefiner was fitted on 8; use"),
     "wrong gallery": ("evaluate v.npz --gallery wide.npy --gallery-labels l.npy", "8 dimensions and the gallery 16"),
     "k >= N to refine": (f"refine few.npy {REFINE}", "5 vectors to find k ="),
     "k >= N to fit": (

@@ -87,7 +87,7 @@ def _safetensors(framework: str) -> ModuleType:
     return import_module(f"safetensors.{framework}")
 
 
-def add_weights(digest, module) -> None:
+def add_weights(digest: Any, module: Any) -> None:
     """Let a digest of hashlib depend on the weights and buffers of a torch module, and on their names."""
     for name, value in module.state_dict().items():
         digest.update(name.encode())
@@ -95,7 +95,7 @@ def add_weights(digest, module) -> None:
 
 
 @contextmanager
-def usable_model(folder) -> Iterator[None]:
+def usable_model(folder: Any) -> Iterator[None]:
     """Whatever a damaged model makes its reader raise, as one sentence."""
     from safetensors import SafetensorError
 

@@ -15,6 +15,7 @@ from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.bootstrap import RESAMPLES, harm, paired_bootstraps
 from entourage.refiner.rehearsal import FOLDS
+from entourage.runtime.config import check_known
 from entourage.runtime.progress import Progress
 from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, label_codes, shared_codes
@@ -89,8 +90,7 @@ class Comparison:
 
     def row(self, method: str) -> Row:
         found = {row.method: row for row in self.rows if not row.skipped}
-        if method not in found:
-            raise InputError(f"{method} has no scores here; wanted one of {', '.join(found)}")
+        check_known(method, found, "the method, which must have scores here,")
         return found[method]
 
     @property

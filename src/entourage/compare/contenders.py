@@ -28,8 +28,8 @@ from entourage.baselines import (
     WithinClassWhitening,
 )
 from entourage.compare.tuning import LONGEST_TRAINING
-from entourage.errors import InputError
 from entourage.refiner.recipes import RECIPES
+from entourage.runtime.config import check_known
 from entourage.runtime.extras import require
 from entourage.values import Embeddings
 
@@ -195,8 +195,8 @@ def select(methods="all") -> list[Contender]:
     wanted = [wanted] if isinstance(wanted, str) else wanted
     chosen = {"raw": CONTENDERS["raw"]}
     for method in wanted:
-        if not isinstance(method, Contender) and method not in CONTENDERS:
-            raise InputError(f"there is no method {method!r}; wanted all, or some of {', '.join(CONTENDERS)}")
+        if not isinstance(method, Contender):
+            check_known(method, ["all", *CONTENDERS], "a method to compare")
         contender = method if isinstance(method, Contender) else CONTENDERS[method]
         chosen.setdefault(contender.name, contender)
     _check_installed(list(chosen.values()))

@@ -8,9 +8,11 @@
     ├── NotFittedError (ValueError)  an estimator used before fit
     └── MissingExtra (ImportError)   an optional part that is not installed; names the pip line
 
-The command line turns each into one sentence on standard error and exit code 2. What works, but hardly as intended,
-is an EntourageWarning.
+The command line prints each as one sentence on standard error and exits with code 2. What works, but probably not as
+intended, is an EntourageWarning.
 """
+
+import os
 
 __all__ = [
     "CorruptImage",
@@ -29,7 +31,7 @@ class EntourageError(Exception):
 
 
 class EntourageWarning(UserWarning):
-    """Something that works, but hardly as intended: vectors returned as they are, scores that mean nothing."""
+    """Something that works, but probably not as intended: vectors returned unchanged, scores that mean little."""
 
 
 class InputError(EntourageError, ValueError):
@@ -41,13 +43,22 @@ class FileError(EntourageError, OSError):
 
 
 class CorruptImage(FileError):
-    """A picture that cannot be decoded: truncated, of another kind, or not there. `path` names the file.
+    """A picture that cannot be decoded: truncated, of another kind, or missing. `path` names the file.
 
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    reason : str
+        Why it cannot be decoded, as a clause such as "it is empty".
+
+    Examples
+    --------
     >>> str(CorruptImage("birds/7.jpg", "it is empty"))
     'birds/7.jpg cannot be decoded as an image: it is empty; replace or remove it'
     """
 
-    def __init__(self, path, reason: str):
+    def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
         super().__init__(f"{path} cannot be decoded as an image: {reason}; replace or remove it")
         self.path = str(path)
 
@@ -63,9 +74,18 @@ class NotFittedError(EntourageError, ValueError):
 class MissingExtra(EntourageError, ImportError):
     """An optional part that is not installed.
 
+    Parameters
+    ----------
+    extra : str
+        The extra of the package that brings it.
+    purpose : str
+        What it is needed for, as the subject of a sentence.
+
+    Examples
+    --------
     >>> MissingExtra("faiss", "approximate search").args[0]
     "approximate search needs an optional part that is not installed: pip install 'entourage[faiss]'"
     """
 
-    def __init__(self, extra: str, purpose: str):
+    def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs an optional part that is not installed: pip install 'entourage[{extra}]'")

@@ -84,11 +84,13 @@ def test_steps_of_some_items_are_those_of_all_and_do_not_hold_them(tmp_path):
         np.testing.assert_allclose(some.steps, run.trajectory().steps[:, rows], atol=1e-5)
 
 
-def test_steps_are_not_copied(run):
+def test_steps_begin_with_the_raw_vectors_and_leave_the_refiners_trajectory_as_it_is(run):
     made = run.refiner().trajectory(run.items)
-    refiner = SimpleNamespace(trajectory=lambda *_, **__: made)
+    first, refiner = made.steps[0].copy(), SimpleNamespace(trajectory=lambda *_, **__: made)
     steps = refined_steps(refiner, run.items, None, 3).steps
-    assert len(steps) == 4 and np.shares_memory(steps, made.steps) and not steps.flags.writeable
+    assert len(steps) == 4 and not steps.flags.writeable
+    assert np.array_equal(steps[0], run.items.vectors) and np.array_equal(steps[1:], made.steps[1:4])
+    assert np.array_equal(made.steps[0], first) and not made.steps.flags.writeable
 
 
 def test_the_attention_of_one_item_is_its_row_of_all(run):

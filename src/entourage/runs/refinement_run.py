@@ -171,8 +171,7 @@ def refined_steps(refiner, items: Embeddings, context: Embeddings | None, n_step
     """The raw vectors, then e1..eT; e0 as the refiner sees it only where refining changes the number of dimensions."""
     steps = refiner.trajectory(items, context, progress=progress).steps[: n_steps + 1]
     if items.dim == steps.shape[2]:
-        steps.flags.writeable = True  # it was made here and is nobody else's; a copy would take as much memory again
-        steps[0] = items.vectors
+        steps = np.concatenate([items.vectors[None], steps[1:]])
     return Trajectory(steps, items.ids)
 
 

@@ -53,8 +53,8 @@ class KeptRun:
         from entourage.stores import read_vectors
         from entourage.stores.texts import read_texts
 
-        items = read_vectors(vectors, labels=self.labels, shots=True)
-        gallery = None if context is None else read_vectors(context, labels=self.context_labels, shots=True)
+        items = read_vectors(vectors, labels=self.labels, exclusions=True)
+        gallery = None if context is None else read_vectors(context, labels=self.context_labels, exclusions=True)
         texts, context_texts = (
             None if path is None or of is None else read_texts(path, of)
             for path, of in ((self.texts, items), (self.context_texts, gallery))

@@ -14,8 +14,6 @@ from entourage.stores.paths import StrPath
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-    from torch import Tensor, nn
-
 __all__ = ["add_weights", "read_model", "usable_model", "write_model"]
 
 _LAYOUT = 1  # raised when a folder of today can no longer be read
@@ -23,7 +21,7 @@ _FILES = ("config.json", "model.safetensors")
 
 
 def write_model(
-    folder: StrPath, system: str, config: dict[str, Any], weights: "dict[str, Tensor]", *, overwrite: bool = False
+    folder: StrPath, system: str, config: dict[str, Any], weights: dict[str, Any], *, overwrite: bool = False
 ) -> None:
     """Write a model into a new folder, whole or not at all.
 
@@ -47,7 +45,7 @@ def write_model(
         save_file(weights, filling / "model.safetensors")
 
 
-def read_model(folder: StrPath, system: str) -> "tuple[dict[str, Any], dict[str, Tensor]]":
+def read_model(folder: StrPath, system: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read a model.
 
     Parameters
@@ -77,7 +75,7 @@ def read_model(folder: StrPath, system: str) -> "tuple[dict[str, Any], dict[str,
         return config, load_file(folder / "model.safetensors")
 
 
-def add_weights(digest: "_Hash", module: "nn.Module") -> None:
+def add_weights(digest: "_Hash", module: Any) -> None:
     """Update a hashlib digest with the names and values of the weights and buffers of a torch module."""
     for name, value in module.state_dict().items():
         digest.update(name.encode())

@@ -139,7 +139,9 @@ def test_where_nothing_was_counted_there_is_no_median():
     ],
 )
 def test_no_epoch_to_draw_is_refused(counts, seen):
-    with pytest.raises(InputError, match=rf"no epoch has gradients of all .*\({seen}\); wanted at least one: .* probe_batches"):
+    with pytest.raises(
+        InputError, match=rf"no epoch has gradients of all .*\({seen}\); wanted at least one: .* probe_batches"
+    ):
         draw_gradients(counts, EDGES, "Title")
 
 

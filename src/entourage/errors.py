@@ -5,7 +5,7 @@
     ├── FileError (OSError)          a file that is missing, unreadable, truncated or in the way
     │   └── CorruptImage             a picture that cannot be decoded; knows its path
     ├── ModelError (ValueError)      a model folder that is damaged, or does not fit these vectors
-    ├── NotFittedError (ValueError)  an estimator used before fit
+    ├── NotFittedError               an estimator used before fit; also scikit-learn's error of that name
     └── MissingExtra (ImportError)   an optional part that is not installed; names the pip line
 
 The command line prints each as one sentence on standard error and exits with code 2. What works, but probably not as
@@ -13,6 +13,7 @@ intended, is an EntourageWarning.
 """
 
 import os
+from typing import TYPE_CHECKING
 
 __all__ = [
     "CorruptImage",
@@ -67,10 +68,6 @@ class ModelError(EntourageError, ValueError):
     """A model folder that is damaged, or does not fit the vectors."""
 
 
-class NotFittedError(EntourageError, ValueError):
-    """An estimator used before `fit`."""
-
-
 class MissingExtra(EntourageError, ImportError):
     """An optional part that is not installed.
 
@@ -89,3 +86,22 @@ class MissingExtra(EntourageError, ImportError):
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs an optional part that is not installed: pip install 'entourage[{extra}]'")
+
+
+if TYPE_CHECKING:
+    from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
+
+    class NotFittedError(EntourageError, _SklearnNotFittedError):  # type: ignore[misc]  # which has no types
+        """An estimator used before `fit`."""
+
+
+def __getattr__(name: str) -> type[EntourageError]:
+    """NotFittedError is made when it is first asked for: importing scikit-learn for the other errors would be slow."""
+    if name != "NotFittedError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
+
+    body = {"__doc__": "An estimator used before `fit`.", "__module__": __name__}
+    error: type[EntourageError] = type(name, (EntourageError, _SklearnNotFittedError), body)
+    globals()[name] = error
+    return error

@@ -94,7 +94,7 @@ def test_tables_say_the_same_as_the_document(inside):
 def test_a_split_of_ones_own(inside, source):
     report = json.loads(run(f"compare {source} --methods raw --json").stdout)
     assert (report["protocol"]["training_classes"], report["protocol"]["test_classes"]) == (6, 4)
-    assert report["protocol"]["split"] == f"as told by {source.split()[-1]}"
+    assert report["protocol"]["split"] == f"given by {source.split()[-1]}"
 
 
 def test_a_csv_says_it_too(inside):
@@ -117,7 +117,7 @@ def test_a_skipped_method_says_why(inside):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("v.npz --methods raw,nothing", "there is no method 'nothing'; wanted all, or some of raw"),
+        ("v.npz --methods raw,nothing", "a method to compare is 'nothing'; wanted one of all, raw"),
         ("v.npz --methods raw --split thirds", "--split is thirds, not half, and cannot be used as a file: thirds is"),
         ("v.npz --methods raw --split no.txt", "no.txt does not exist"),
         (

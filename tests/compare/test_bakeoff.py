@@ -1,13 +1,12 @@
 """The bake-off: scores of a ranking, nothing leaks, what the document holds, and what cannot be compared."""
 
 import json
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from tests.compare.samples import clusters
 
-from entourage.baselines import Method, QueryExpansion, Raw
+from entourage.baselines import QueryExpansion, Raw, VectorMethod
 from entourage.compare.bakeoff import compare
 from entourage.compare.contenders import CONTENDERS, Contender
 from entourage.compare.splits import split_half
@@ -47,15 +46,17 @@ def test_nothing_of_the_test_classes_reaches_fit_or_tuning():
     training, test = split_half(items)
     fitted_on, ranked_before_fit = [], []
 
-    @dataclass
-    class Spy(Method):
-        k: int = 1
+    class Spy(VectorMethod):
+        _learned = "fitted_"
 
-        def fit(self, training, *, seed=0):
-            fitted_on.append(set(training.ids.tolist()))
-            return self
+        def __init__(self, k=1):
+            self.k = k
 
-        def transform(self, items):
+        def _learn(self, items):
+            fitted_on.append(set(items.ids.tolist()))
+            self.fitted_ = True
+
+        def _moved(self, items):
             ranked_before_fit.append(set(items.ids.tolist()))
             return items
 
@@ -128,7 +129,7 @@ def test_harm_is_that_of_the_last_method_or_relational(comparison):
     assert (found["method"], found["against"]) == ("whitening+alpha-qe", "raw")
     assert sum(found["map@r"].values()) == len(comparison.ids)
     assert comparison.harm("average-qe", "alpha-qe-8-3")["against"] == "alpha-qe-8-3"
-    with pytest.raises(InputError, match="paper has no scores here; wanted one of raw"):
+    with pytest.raises(InputError, match="must have scores here, is 'paper'; wanted one of raw"):
         comparison.harm("paper")
 
 
@@ -177,7 +178,7 @@ def test_raw_must_work():
     ("change", "message"),
     [
         ({"seeds": 0}, "seeds is 0; wanted a whole number, at least 1"),
-        ({"methods": ["nonsense"]}, "there is no method 'nonsense'; wanted all, or some of raw, pca-whitening"),
+        ({"methods": ["nonsense"]}, "a method to compare is 'nonsense'; wanted one of all, raw, pca-whitening"),
         ({"training": Embeddings.from_vectors(np.eye(12))}, "the training items have no labels"),
         ({"test": Embeddings.from_vectors(np.eye(3), labels=[1, 2, 3])}, "12 dimensions and the test items 3"),
     ],

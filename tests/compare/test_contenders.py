@@ -1,5 +1,6 @@
 """The contenders: their names, their budgets, and the refiners among them."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from entourage.compare.splits import split_half
 from entourage.errors import NotFittedError
 from entourage.refiner import learning
 from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.recipes import RECIPES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -37,9 +39,9 @@ def test_a_refiner_is_fitted_with_its_recipe_and_the_universal_one_without_label
     class FakeRefiner:
         n_parameters_ = 7
 
-        def __init__(self, *, recipe, seed):
+        def __init__(self, recipe, random_state):
             made.append(self)
-            self.recipe, self.seed = recipe, seed
+            self.recipe, self.seed = recipe, random_state
 
         def fit(self, items):
             self.labels = items.labels
@@ -47,10 +49,14 @@ def test_a_refiner_is_fitted_with_its_recipe_and_the_universal_one_without_label
             return self
 
         def transform(self, items):
-            assert items.labels is None
-            return items.vectors
+            return items
 
-    monkeypatch.setattr("entourage.refiner.estimator.ContextRefiner", FakeRefiner)
+        def fit_transform(self, items):
+            assert items.labels is None
+            return items
+
+    for recipe in RECIPES:
+        monkeypatch.setitem(RECIPES, recipe, partial(FakeRefiner, recipe))
     training, test = split_half(clusters())
     comparison = compare(training, test, ["relational", "paper", "universal"], seeds=2)
     assert [(refiner.recipe, refiner.seed) for refiner in made[:4]] == [

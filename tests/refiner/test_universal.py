@@ -1,15 +1,28 @@
 """The universal scorer, which needs no labels: what it is for, when it holds back, and that nobody changes it."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-import torch
 from tests.refiner.samples import clusters, scores, unit
 
+from entourage.neighbors.copies import search_distinct
+from entourage.refiner import graph as graph_module
 from entourage.refiner.estimator import ContextRefiner
-from entourage.refiner.universal import LEAST_ITEMS, forecast, universal_network
+from entourage.refiner.network import RelationalNetwork
+from entourage.refiner.settings import RefinerSettings
+from entourage.refiner.universal import LEAST_ITEMS, fit_universal, forecast, universal_network
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def assert_same_arrays(left: RelationalNetwork, right: RelationalNetwork) -> None:
+    left, right = left.to_arrays(), right.to_arrays()
+    assert left.keys() == right.keys()
+    for name in left:
+        np.testing.assert_array_equal(left[name], right[name], name)
 
 
 @pytest.mark.parametrize(("dim", "noise"), [(12, 0.7), (64, 1.6), (300, 2.4)])
@@ -21,8 +34,7 @@ def test_the_universal_scorer_helps_vectors_of_any_size(dim, noise):
     assert refiner.report()["protocol"]["labels"] == "none: the universal scorer"
     (raw_first, raw), (first, after) = scores(vectors, labels), scores(refined, labels)
     assert after > raw + 0.1 and first >= raw_first - 0.01
-    shipped = universal_network().state_dict()
-    assert all(torch.equal(value, shipped[name]) for name, value in refiner.network_.state_dict().items())
+    assert_same_arrays(refiner.network_, universal_network())
 
 
 @pytest.mark.parametrize("seed", range(10, 13))
@@ -82,15 +94,64 @@ def test_few_classes_are_left_to_the_universal_scorer_with_a_warning(n_classes, 
     report = refiner.report()
     assert report["warnings"] == ["too few classes to rehearse with: the universal scorer is used as it is"]
     assert (report["protocol"]["scorer"], report["protocol"]["base_map"]) == ("universal", "none")
-    assert refiner.n_neighbors_ == (asked or int(universal_network().n_neighbors))
+    assert refiner.n_neighbors_ == (asked or universal_network().n_neighbors)
     items = Embeddings.from_vectors(vectors)
     *_, (expected, _, _) = universal_network().refine(items, items, refiner.n_neighbors_, 5)
     np.testing.assert_array_equal(refiner.transform(vectors), expected)
 
 
 def test_the_shipped_scorer_is_not_changed_by_learning(short_rehearsals):
-    before = {name: value.clone() for name, value in universal_network().state_dict().items()}
+    before = {name: array.copy() for name, array in universal_network().to_arrays().items()}
     ContextRefiner(n_neighbors=7).fit(*clusters(seed=14, n_classes=12))
     ContextRefiner(n_neighbors=7).fit(clusters(seed=14)[0][:10])
-    after = universal_network().state_dict()
-    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+    assert_same_arrays(universal_network(), RelationalNetwork.from_arrays(before))
+    for array in (universal_network().scorer.centre, *universal_network().scorer.weights):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
+
+
+# ---- one graph for forecast and refinement -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [None, 12, 5, 20])
+def test_the_graph_of_the_forecast_is_the_one_that_refinement_needs(asked, monkeypatch):
+    items, searches = Embeddings.from_vectors(clusters(seed=16)[0]), []
+
+    def counted(*arguments, **options):
+        searches.append(arguments)
+        return search_distinct(*arguments, **options)
+
+    monkeypatch.setattr(graph_module, "search_distinct", counted)
+    network, report, graph = fit_universal(RefinerSettings(n_neighbors=asked), items)
+    *_, (found, _, _) = network.refine(items, items, network.n_neighbors, 5, graph=graph)
+    assert len(searches) == 1
+    *_, (wanted, _, _) = network.refine(items, items, network.n_neighbors, 5)
+    np.testing.assert_array_equal(found, wanted)
+    assert report["metrics"]["estimated_purity"] == pytest.approx(forecast(items).purity, abs=1e-7)
+
+
+@pytest.mark.parametrize(("asked", "known"), [(None, True), (20, True), (5, False)])
+def test_among_copies_shorter_lists_are_searched_for_again(asked, known):
+    """Which items are copies depends on how far one looks; what is refined must not."""
+    items = Embeddings.from_vectors(np.repeat(clusters(seed=16)[0], 3, axis=0))
+    network, _, graph = fit_universal(RefinerSettings(n_neighbors=asked), items)
+    assert (graph is not None) == known
+    *_, (found, _, _) = network.refine(items, items, network.n_neighbors, 5, graph=graph)
+    *_, (wanted, _, _) = network.refine(items, items, network.n_neighbors, 5)
+    np.testing.assert_array_equal(found, wanted)
+
+
+# ---- no torch ------------------------------------------------------------------------------------------------------
+
+NO_TORCH = """
+import sys
+import importlib
+for name in {names}:
+    importlib.import_module("entourage.refiner." + name)
+assert "torch" not in sys.modules
+"""
+
+
+def test_what_applies_does_not_import_torch():
+    names = ["network", "universal", "graph", "serving", "scorer", "context", "relations", "gathering", "rehearsal"]
+    subprocess.run([sys.executable, "-c", NO_TORCH.format(names=names)], check=True)

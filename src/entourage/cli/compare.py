@@ -44,9 +44,9 @@ def compare(
     items = read_vectors(vectors, labels=labels)
     check_labelled(items, vectors, "--labels")
     training, test = split_half(items) if split == "half" else _split_by_file(items, vectors, split)
-    told = "half of the classes" if split == "half" else f"as told by {split}"
+    described = "half of the classes" if split == "half" else f"given by {split}"
     with terminal_progress() as progress:
-        comparison = bake_off(training, test, chosen, seeds=seeds, split=told, progress=progress)
+        comparison = bake_off(training, test, chosen, seeds=seeds, split=described, progress=progress)
     print_warnings(list(comparison.warnings))
     document = comparison.document()
     if per_class:

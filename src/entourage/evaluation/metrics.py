@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 from entourage.values import BoolArray, FloatArray, IntArray
 
 __all__ = [
@@ -280,8 +281,7 @@ def mean(values: FloatArray, matches: IntArray, no_match: str = "zero") -> float
 
 def check_no_match(no_match: str) -> None:
     """Raise InputError unless no_match is "zero" or "drop"."""
-    if no_match not in ("zero", "drop"):
-        raise InputError(f'no_match is {no_match!r}; wanted "zero" or "drop"')
+    check_known(no_match, ("zero", "drop"), "no_match")
 
 
 def normalized_mutual_information(labels: ArrayLike, clusters: ArrayLike) -> float:

@@ -16,8 +16,6 @@ from entourage.stores import check_free, whole_file
 
 __all__ = ["write_report"]
 
-REPORT = "report.html"
-
 
 def write_report(run, out=None, *, seed: int = 0, overwrite: bool = False, progress=None) -> Path:
     """Write the report of a run folder to `out`, whole or not at all; default: report.html inside the run.
@@ -27,15 +25,16 @@ def write_report(run, out=None, *, seed: int = 0, overwrite: bool = False, progr
     """
     from entourage.report.drawing import draw_all
     from entourage.report.page import Section
+    from entourage.runs.layout import REPORT
     from entourage.runs.open import open_run
 
-    opened = open_run(run)
+    opened = open_run(run, progress=progress)
     out = Path(run) / REPORT if out is None else Path(out)
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"the report is to be written to {out}; wanted a name that ends in .html")
     check_free(out, overwrite=overwrite)
     with collected_warnings() as doubts:
-        page = _page_of(opened, draw_all(opened, seed, progress), progress)
+        page = _page_of(opened, draw_all(opened, seed))
     if doubts:
         from entourage.report.blocks import Doubts
 
@@ -47,11 +46,11 @@ def write_report(run, out=None, *, seed: int = 0, overwrite: bool = False, progr
     return out
 
 
-def _page_of(run, figures: list, progress):
+def _page_of(run, figures: list):
     from entourage.report.refinement import refinement_page
     from entourage.report.training import training_page
     from entourage.runs.refinement_run import RefinementRun
 
     if isinstance(run, RefinementRun):
         return refinement_page(run, figures)
-    return training_page(run, figures, progress)
+    return training_page(run, figures)

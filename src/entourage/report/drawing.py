@@ -31,22 +31,22 @@ _READING = {
 }
 
 
-def draw_all(run, seed: int = 0, progress=None) -> list:
+def draw_all(run, seed: int = 0) -> list:
     """Blocks with every figure the run has; one that cannot be drawn is a sentence that says why."""
     blocks, known = [], applicable(run)
     for kind in SHOWN:
         if kind in known:
-            blocks += [Heading(_capital(FIGURES[kind].says)), _drawn(kind, run, seed, progress)]
+            blocks += [Heading(_capital(FIGURES[kind].shows)), _drawn(kind, run, seed)]
     return blocks
 
 
-def _drawn(kind: str, run, seed: int, progress):
+def _drawn(kind: str, run, seed: int):
     options = FigureOptions(seed=seed, points=DRIFTING if kind == "drift" else None)
     try:
-        figure = FIGURES[kind].draw(run, options, progress)
+        figure = FIGURES[kind].draw(run, options)
     except (EntourageError, OSError) as error:  # such as pictures that are gone
         return Paragraph(f"Not drawn: {error}.")
-    return Picture.of(figure, _capital(FIGURES[kind].says), _READING[kind], narrow=kind in _NARROW)
+    return Picture.of(figure, _capital(FIGURES[kind].shows), _READING[kind], narrow=kind in _NARROW)
 
 
 def _capital(text: str) -> str:

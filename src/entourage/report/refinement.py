@@ -97,7 +97,7 @@ def _footer(run) -> str:
 
 
 def _wins_and_losses(run) -> list:
-    gains = run.gains()
+    gains = run.gains
     if gains is None:
         return _most_changed(run)
     won, lost = int((gains > _UNCHANGED).sum()), int((gains < -_UNCHANGED).sum())
@@ -128,19 +128,19 @@ def _most_changed(run) -> list:
 
 
 def _ranking(run, row: int, note: str) -> Ranking:
-    queries, gallery = run.appearance(), run.gallery_appearance()
-    (query, before), (_, after) = (cells_of(queries, row, gallery, run.neighbors(when).rows[row]) for when in WHEN)
+    queries, gallery = run.appearance, run.gallery_appearance
+    (query, before), (_, after) = (cells_of(queries, row, gallery, run.neighbors[when].rows[row]) for when in WHEN)
     return Ranking(queries.name(row), str(run.items.ids[row]), note, query, after, before)
 
 
 def _precision(run, row: int) -> str:
-    scores = run.per_query()
+    scores = run.per_query
     before, after = (100 * scores[when]["map@r"][row] for when in WHEN)
     return f"{'▲' if after > before else '▼'} average precision {before:.0f} → {after:.0f} %"
 
 
 def _class_tables(run) -> list:
-    scores = run.per_query()
+    scores = run.per_query
     names, sizes, (before, after) = means_by_class(run.items.labels, *(scores[when]["map@r"] for when in WHEN))
     gained = after - before
     order = np.argsort(-gained, kind="stable")

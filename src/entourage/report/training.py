@@ -10,6 +10,7 @@ from entourage.report.page import Page, Section
 from entourage.report.rankings import Ranking, Tally, cells_of
 from entourage.report.scores import ScoreTable
 from entourage.runs.figures.training import source_of, spread_queries
+from entourage.runs.layout import NETWORK
 
 __all__ = ["training_page"]
 
@@ -17,9 +18,9 @@ _QUERIES = 8  # shown
 _CLASSES = 6  # listed that are found best, and worst
 
 
-def training_page(run, figures, progress=None) -> Page:
+def training_page(run, figures) -> Page:
     """run: trainings.Training. figures: blocks with its pictures."""
-    scores, gone = _per_query(run, progress)
+    scores, gone = _per_query(run)
     doubts = [*run.document["warnings"], *gone]
     return Page(
         title=f"{source_of(run)} · {run.system} ({run.folder.absolute().name})",
@@ -40,10 +41,10 @@ def training_page(run, figures, progress=None) -> Page:
     )
 
 
-def _per_query(run, progress) -> tuple[dict | None, list[str]]:
+def _per_query(run) -> tuple[dict | None, list[str]]:
     """Scores of every query, and nothing to say; or None, and why the test set cannot be looked at again."""
     try:
-        return run.per_query(progress=progress), []
+        return run.per_query, []
     except (EntourageError, OSError) as error:
         return None, [f"the test set cannot be looked at again, so that intervals and queries are missing: {error}"]
 
@@ -88,7 +89,7 @@ def _network(run) -> list:
         "heads": chosen["heads"],
     }
     use = "The scores above are those of the encoder alone. No network is kept: none learned to hear others."
-    if (run.folder / "network").is_dir():
+    if (run.folder / NETWORK).is_dir():
         use = (
             "The scores above are those of the encoder alone. The network is kept, and refines vectors of this "
             f"encoder: entourage refine VECTORS --model {name} --run KEPT shows before and after."
@@ -97,7 +98,7 @@ def _network(run) -> list:
 
 
 def _found_and_missed(run, scores: dict) -> list:
-    labels = run.embedded()[0].labels
+    labels = run.embedded[0].labels
     found = int(scores["recall@1"].sum())
     chosen = spread_queries(scores["map@r"], labels, _QUERIES)
     return [
@@ -123,7 +124,7 @@ def _class_tables(labels, precision) -> list[Table]:
 
 
 def _ranking(run, row: int, precision: float) -> Ranking:
-    queries = run.appearance()
-    query, found = cells_of(queries, row, run.gallery_appearance(), run.neighbors().rows[row])
+    queries = run.appearance
+    query, found = cells_of(queries, row, run.gallery_appearance, run.neighbors.rows[row])
     note = f"average precision {100 * precision:.0f} %"
     return Ranking(queries.name(row), str(queries.ids[row]), note, query, found)

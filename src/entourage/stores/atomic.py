@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from entourage.errors import FileError
+from entourage.stores.filenames import CONFIG, RUN
 from entourage.stores.paths import StrPath
 
 __all__ = ["check_free", "new_folder", "whole_file", "write_json"]
 
 # Every folder written here holds one of these, a JSON object with the key "entourage".
-_MARKS = ("config.json", "run.json")
+_MARKS = (CONFIG, RUN)
 
 
 def check_free(path: StrPath, *, overwrite: bool) -> Path:

@@ -1,27 +1,31 @@
 """A learned model as a folder: config.json for what it is, model.safetensors for its weights."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from entourage import __version__
 from entourage.errors import FileError, ModelError
 from entourage.stores.atomic import check_free, new_folder, write_json
+from entourage.stores.filenames import CONFIG, WEIGHTS
 from entourage.stores.paths import StrPath
 
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-__all__ = ["add_weights", "read_model", "usable_model", "write_model"]
+__all__ = ["add_weights", "model_config", "read_model", "usable_model", "write_model"]
 
 _LAYOUT = 1  # raised when a folder of today can no longer be read
-_FILES = ("config.json", "model.safetensors")
 
 
 def write_model(
-    folder: StrPath, system: str, config: dict[str, Any], weights: dict[str, Any], *, overwrite: bool = False
+    folder: StrPath, system: str, config: dict[str, Any], weights: Mapping[str, Any], *, overwrite: bool = False
 ) -> None:
     """Write a model into a new folder, whole or not at all.
 
@@ -32,47 +36,70 @@ def write_model(
         What kind of model it is; `read_model` asks for the same.
     config : dict
         What JSON can hold.
-    weights : dict of torch tensors by name
-    overwrite : bool, default False
-        Whether to replace a model that lies there.
+    weights : dict of str to ndarray, or to tensor
+        Arrays of numpy or tensors of torch, all of one kind.
+    overwrite : bool
+        Whether a model that is there already may be replaced.
     """
-    from safetensors.torch import save_file
-
     folder = check_free(folder, overwrite=overwrite)
     header = {"entourage": __version__, "system": system, "layout": _LAYOUT}
+    of_numpy = all(isinstance(values, np.ndarray) for values in weights.values())
     with new_folder(folder) as filling:
-        write_json(filling / "config.json", header | config)
-        save_file(weights, filling / "model.safetensors")
+        write_json(filling / CONFIG, header | config)
+        _safetensors("numpy" if of_numpy else "torch").save_file(dict(weights), filling / WEIGHTS)
 
 
-def read_model(folder: StrPath, system: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a model.
+def read_model(folder: StrPath, system: str, framework: str = "numpy") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read a model folder.
 
     Parameters
     ----------
     folder : str or path-like
-        A folder that `write_model` wrote.
     system : str
-        What kind of model is wanted; another kind is refused.
+        What kind of model it must be.
+    framework : {"numpy", "torch"}
+        Whose arrays the weights become.
 
     Returns
     -------
     config : dict
-    weights : dict of torch tensors by name
+    weights : dict of arrays or tensors by name
     """
-    from safetensors.torch import load_file
+    config = model_config(folder, system)
+    with usable_model(folder):
+        return config, _safetensors(framework).load_file(Path(folder) / WEIGHTS)
 
+
+def model_config(folder: StrPath, *systems: str) -> dict[str, Any]:
+    """Read the config of a model folder.
+
+    Parameters
+    ----------
+    folder : str or path-like
+    *systems : str
+        What kinds of model it may be; another kind is refused.
+
+    Returns
+    -------
+    dict
+    """
     folder = Path(folder)
-    missing = [name for name in _FILES if not (folder / name).is_file()]
+    missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
     if missing:
         raise FileError(
             f"{folder} has no {' and no '.join(missing)}; wanted a folder written by `entourage fit` or save()"
         )
     with usable_model(folder):
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        if (config["system"], config["layout"]) != (system, _LAYOUT):
-            raise ValueError(f"it is {config['system']}, layout {config['layout']}; wanted {system}, layout {_LAYOUT}")
-        return config, load_file(folder / "model.safetensors")
+        config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        if config["system"] not in systems or config["layout"] != _LAYOUT:
+            raise ValueError(
+                f"it is {config['system']}, layout {config['layout']}; wanted {' or '.join(systems)}, layout {_LAYOUT}"
+            )
+        return config
+
+
+def _safetensors(framework: str) -> ModuleType:
+    return import_module(f"safetensors.{framework}")
 
 
 def add_weights(digest: "_Hash", module: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from entourage.errors import FileError, InputError
 from entourage.stores.paths import StrPath
 
-__all__ = ["existing", "named", "readable"]
+__all__ = ["existing", "named", "readable", "same_file"]
 
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".parquet": b"PAR1"}
 
@@ -36,6 +36,11 @@ def existing(path: StrPath, formats: tuple[str, ...], what: str) -> Path:
     if not path.is_file():
         raise FileError(f"the {what} file {path} does not exist; check the path")
     return path
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file that exists."""
+    return one.exists() and other.exists() and one.samefile(other)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from entourage.errors import InputError
 from entourage.values.columns import (
@@ -137,6 +137,10 @@ class Embeddings:
     def __len__(self) -> int:
         return len(self.vectors)
 
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """The vectors (N, d), wherever numpy wants an array."""
+        return np.array(self.vectors, dtype, copy=copy)
+
     @property
     def dim(self) -> int:
         """The number of dimensions, d."""
@@ -183,7 +187,7 @@ def _check_directions(raw: NDArray[Any], lengths: FloatArray) -> None:
     bad = np.flatnonzero(~np.isfinite(lengths))
     if bad.size:
         row = raw[bad[0]]
-        seen = "NaN" if np.isnan(row).any() else "Inf" if np.isinf(row).any() else "an overflowing value"
+        seen = "NaN" if np.isnan(row).any() else "inf" if np.isinf(row).any() else "an overflowing value"
         raise InputError(
             f"row {bad[0]} of the vectors contains {seen} ({bad.size} such row{plural(bad.size)}); "
             "every value must be finite: drop or re-encode them"

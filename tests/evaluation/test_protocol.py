@@ -209,7 +209,7 @@ def test_nmi_can_be_skipped_and_the_protocol_says_so():
     [
         (lambda: evaluate(angles(0, 1), ["a", "b"], gallery=angles(2)), "without gallery_labels"),
         (lambda: evaluate_embeddings(Embeddings.from_vectors(angles(0, 1))), "no labels"),
-        (lambda: evaluate(angles(0), ["a"]), "1 item to search in"),
+        (lambda: evaluate(angles(0), ["a"]), "the query is the only item to search in"),
         (lambda: evaluate(angles(0, 1), ["a", "a"], no_match="ignore", nmi=False), "'ignore'"),
         (lambda: evaluate(angles(0, 1), ["a"]), "1 labels for 2 vectors"),
     ],

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from entourage.errors import CorruptImage, InputError
+from entourage.values import check_unique, checked_column, set_frozen
 
 __all__ = ["ImageFiles"]
 
@@ -19,7 +20,7 @@ class ImageFiles:
 
     Pictures to be embedded alone may have no labels: None. boxes (N, 4) integers left, top, right, bottom crop each
     picture after it has been turned upright; four zeros leave it whole. cameras and sequences, (N,) each, tell which
-    shots must not be counted as found (person re-identification, frames of one video).
+    items are left out of a ranking (see evaluation.exclusions).
     """
 
     root: Path
@@ -32,19 +33,16 @@ class ImageFiles:
 
     def __post_init__(self):
         count = len(self.names)
-        names = _column("names", self.names, count).astype(str, copy=False)
-        fields = {"root": Path(self.root), "names": names}
-        fields["ids"] = names if self.ids is None else _column("ids", self.ids, count).astype(str, copy=False)
-        _check_unique(fields["ids"])
-        for name in ("labels", "cameras", "sequences"):
-            values = getattr(self, name)
-            fields[name] = None if values is None else _column(name, values, count)
-        fields["boxes"] = None if self.boxes is None else _checked_boxes(self.boxes, fields["ids"])
-        for name, value in fields.items():
-            if isinstance(value, np.ndarray):
-                value = value.view()
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+        names = checked_column(self.names, "names", count, "image").astype(str, copy=False)
+        ids = names if self.ids is None else checked_column(self.ids, "ids", count, "image").astype(str, copy=False)
+        check_unique(ids)
+        known = {name: getattr(self, name) for name in ("labels", "cameras", "sequences")}
+        columns = {
+            name: None if values is None else checked_column(values, name, count, "image")
+            for name, values in known.items()
+        }
+        boxes = None if self.boxes is None else _checked_boxes(self.boxes, ids)
+        set_frozen(self, root=Path(self.root), names=names, ids=ids, boxes=boxes, **columns)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -129,21 +127,6 @@ def _reason(path: Path, error: Exception) -> str:
     if isinstance(error, UnidentifiedImageError):
         return "it is no image, or of no known format"
     return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def _column(name: str, values, count: int) -> np.ndarray:
-    column = np.asarray(values)
-    if column.shape != (count,):
-        raise InputError(f"{name} have shape {column.shape} for {count} images; wanted one per image")
-    if column.dtype.kind not in "iuU" and count:
-        raise InputError(f"the {name} are of type {column.dtype}; wanted integers or text")
-    return column
-
-
-def _check_unique(ids: np.ndarray) -> None:
-    if len(set(ids.tolist())) < len(ids):
-        values, counts = np.unique(ids, return_counts=True)
-        raise InputError(f"image {values[counts > 1][0]} appears twice or more; wanted every image once: remove others")
 
 
 def _checked_boxes(boxes, ids: np.ndarray) -> np.ndarray:

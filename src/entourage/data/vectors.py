@@ -22,17 +22,17 @@ ARCHIVES = ()
 
 
 def load(
-    split: str, root=None, *, labels: str | Path | None = None, train_share: float = 0.5, all_shots: bool = False
+    split: str, root=None, *, labels: str | Path | None = None, train_share: float = 0.5, exclusions: bool = True
 ) -> Embeddings:
     """A split of the file at `root`, in its order. labels: a file, or the name of a column; default: its own.
 
-    `train_share` of the classes train. all_shots: do not read the columns camera and sequence, if there are any.
+    `train_share` of the classes train. exclusions: read the columns camera and sequence, if there are any.
     """
     if root is None:
         raise InputError("vectors are read from a file but none is given; wanted its path in place of the name")
     path = Path(root)
     check_split(split, (*splits(path), "all"), str(path))
-    items = read_vectors(path, labels=labels, shots=not all_shots)
+    items = read_vectors(path, labels=labels, exclusions=exclusions)
     if split == "all":
         return items
     if items.labels is None:

@@ -268,3 +268,19 @@ def test_large_ids_of_different_integer_types_are_not_confused():
     queries = Embeddings.from_vectors(np.eye(2), ids=np.array([2**60 + 1, 7], np.uint64))
     gallery = Embeddings.from_vectors(np.eye(2), ids=np.array([2**60 + 3, 7], np.int64))
     assert own_gallery_rows(queries, gallery).tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("d", [64, 256, 700])
+@pytest.mark.parametrize("k", [1, 40, 299])
+@pytest.mark.parametrize("apart", [False, True], ids=["one set", "a gallery"])
+def test_rows_are_in_order_where_every_addition_rounds_the_same_way(d, k, apart):
+    """One value outweighs the others, whose products are lost one by one in single precision."""
+    rng = np.random.default_rng(d)
+    tiny = rng.uniform(0.5, 1.5, (300, d - 1)) * 2.0**-12.5 * rng.choice([1, 0.98], (300, 1))
+    items = Embeddings.from_vectors(np.hstack([np.ones((300, 1)), tiny]))
+    found = search(items, Embeddings(items.vectors) if apart else None, k)
+    exact = items.vectors.astype(np.float64) @ items.vectors.T.astype(np.float64)
+    if not apart:
+        np.fill_diagonal(exact, -2)
+    order = np.lexsort((np.broadcast_to(np.arange(300), exact.shape), -exact.astype(np.float32)), axis=1)[:, :k]
+    assert np.array_equal(found.rows, order)

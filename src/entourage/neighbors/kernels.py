@@ -19,7 +19,7 @@ BELOW_ANY = -2.0  # a similarity lower than that of any two unit vectors: of an 
 _CHUNK, _FINE = 128, 32  # similarities compared at once
 _SIGN, _POSITION = 0x7FFFFFFF, 0xFFFFFFFF
 _NO_KEY = np.iinfo(np.int64).max
-_ROUNDING = 1e-7  # of a similarity in single precision, times the root of the number of terms
+_ROUNDING = 2.0**-25  # half of the last bit of a sum in [0.5, 1], which each addition may cost
 
 
 class Candidates:
@@ -78,13 +78,18 @@ def _read_only(array) -> np.ndarray:
 
 
 def rounding_margin(d: int) -> float:
-    """How far fast products of unit vectors (d,) may be from the truth, twice; less was seen."""
-    return _ROUNDING * d**0.5
+    """The most by which rounding can change the difference of two similarities of unit vectors (d,).
+
+    Each of d additions in single precision may be off by half of the last bit, in either of the two sums. Sums rarely
+    come near that bound, but some do: where one value of a vector outweighs all others, every addition rounds the
+    same way.
+    """
+    return 2 * d * _ROUNDING
 
 
 def room(k: int) -> int:
     """Room for the candidates of one row: the more there is, the more rarely the best are picked out."""
-    return k + max(k // 2, 8)
+    return k + max(k // 2, 24)
 
 
 def compile_ahead() -> None:
@@ -246,12 +251,24 @@ def _compare_again(keys, counts, k, margin, vectors, items):
             while stop < counts[row] and _similarity(keys[row, stop - 1]) - _similarity(keys[row, stop]) <= margin:
                 stop += 1
             if stop > start + 1:
-                for j in range(start, stop):
-                    item = keys[row, j] & _POSITION
-                    if _similarity(keys[row, j]) > BELOW_ANY:
-                        keys[row, j] = _key(precise_product(vectors[row], items[item]), item)
-                keys[row, start:stop].sort()
+                _sort_precisely(keys[row, start:stop], vectors[row], items)
             start = stop
+        for j in range(1, min(k, counts[row])):
+            if (
+                keys[row, j] < keys[row, j - 1]
+            ):  # vectors a little longer than 1 lose more than the margin
+                _sort_precisely(keys[row, : counts[row]], vectors[row], items)
+                break
+
+
+@inlined
+def _sort_precisely(keys, vector, items):
+    """Keys (n,) of a vector (d,) to some items, by similarities in double precision; who is hidden stays last."""
+    for j in range(len(keys)):
+        item = keys[j] & _POSITION
+        if _similarity(keys[j]) > BELOW_ANY:
+            keys[j] = _key(precise_product(vector, items[item]), item)
+    keys.sort()
 
 
 @inlined(fastmath={"reassoc", "contract"})

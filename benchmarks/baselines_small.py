@@ -16,7 +16,7 @@ from pathlib import Path
 from entourage.encoders.embedding import embed
 from entourage.encoders.saving import small_encoder_for
 from entourage.evaluation import evaluate_embeddings
-from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.recipes import RECIPES
 from entourage.runtime.progress import terminal_progress
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
@@ -62,8 +62,8 @@ def measure(training, test, settings: BaselineSettings, methods: list[str], prog
     for method in methods:
         items = unseen
         if method != "raw":
-            refiner = ContextRefiner(recipe=method, seed=settings.seed).fit(seen, progress=progress)
-            items = unseen.replace_vectors(refiner.transform(unseen, progress=progress))
+            refiner = RECIPES[method](random_state=settings.seed).fit(seen, progress=progress)
+            items = refiner.transform(unseen, progress=progress)
         values = evaluate_embeddings(items, nmi=False, progress=progress).metrics
         scores[method] = {metric: values[metric] for metric in METRICS}
     return scores

@@ -50,7 +50,7 @@ def main() -> None:
 def judged(x: np.ndarray, y: np.ndarray) -> dict:
     """The verdicts with labels and without, and the change of both scores in points."""
     items, bare = Embeddings.from_vectors(x, labels=y), Embeddings.from_vectors(x)
-    refined = items.replace_vectors(ContextRefiner().fit_transform(bare))
+    refined = items.replace_vectors(ContextRefiner().fit_transform(bare).vectors)
     before, after = (evaluate_embeddings(e, nmi=False).metrics for e in (items, refined))
     verdicts = {"with_labels": examine(items).verdict, "without_labels": examine(bare).verdict}
     return {

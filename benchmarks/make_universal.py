@@ -18,8 +18,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-import torch
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
@@ -28,7 +27,10 @@ from entourage.data.arrays import ImageArray
 from entourage.encoders import SmallResNet
 from entourage.encoders.embedding import embed
 from entourage.evaluation import evaluate_embeddings
-from entourage.refiner.network import RelationalNetwork, RelationScorer, build_graph, fit_scorer
+from entourage.refiner.graph import build_graph
+from entourage.refiner.network import RelationalNetwork
+from entourage.refiner.scorer import RelationScorer
+from entourage.refiner.scorer_training import fit_scorer, new_scorer
 from entourage.refiner.universal import UNIVERSAL_FILE
 from entourage.runtime.progress import terminal_progress
 from entourage.systems.baseline.settings import BaselineSettings
@@ -66,14 +68,14 @@ def main() -> None:
         views = [draw(rng, kinds[n % len(kinds)], sources) for n in range(options.views)]
         scorer = learn(views, rng, progress)
     network = RelationalNetwork(scorer, n_neighbors=N_NEIGHBORS)
-    save_file({name: value.contiguous() for name, value in network.state_dict().items()}, options.out)
+    save_file(network.to_arrays(), options.out)
     sources = {"glyphs": unseen_glyphs, "mixture": None}
     rows = []
     for kind in ("glyphs", "mixture") * (SCORED_VIEWS // 2):
         rows.append(score(network, kind, draw(rng, kind, sources)))
     summary = {
         "views": len(views),
-        "parameters": sum(p.numel() for p in scorer.parameters()),
+        "parameters": scorer.n_parameters,
         "unseen": rows,
         "mean": {
             name: float(np.mean([row[name] for row in rows]))
@@ -90,14 +92,12 @@ def learn(views: list[Embeddings], rng: np.random.Generator, progress) -> Relati
     for number, items in enumerate(views):
         graph = build_graph(items, int(rng.choice(LENGTHS)))
         codes = label_codes(graph.items.labels)
-        rows = rng.permutation(len(codes))[: EDGES_OF_A_VIEW // graph.found.k]
+        rows = rng.permutation(len(codes))[: EDGES_OF_A_VIEW // graph.neighbors.k]
         relations.append(graph.relations[rows].reshape(-1, graph.relations.shape[-1]))
-        same_class.append((codes[graph.found.rows[rows]] == codes[rows, None]).ravel())
+        same_class.append((codes[graph.neighbors.rows[rows]] == codes[rows, None]).ravel())
         progress("relating views", number + 1, len(views))
     relations, same_class = np.concatenate(relations), np.concatenate(same_class)
-    scorer = seeded(SEED, RelationScorer)
-    scorer.centre.copy_(torch.from_numpy(relations.mean(axis=0)))
-    scorer.spread.copy_(torch.from_numpy(relations.std(axis=0) + 1e-6))
+    scorer = new_scorer(relations, SEED)
     return fit_scorer(scorer, relations, same_class, epochs=5, seed=SEED, progress=progress)
 
 
@@ -111,8 +111,8 @@ def score(network: RelationalNetwork, kind: str, items: Embeddings) -> dict:
         "kind": kind,
         "items": len(items),
         "classes": len(np.unique(codes)),
-        "purity": float((codes[graph.found.rows[:, :8]] == codes[:, None]).mean()),
-        "purity_said": float(network.scorer.probabilities(graph.relations[:, :8]).mean()),
+        "purity": float((codes[graph.neighbors.rows[:, :8]] == codes[:, None]).mean()),
+        "estimated_purity": float(network.scorer.probabilities(graph.relations[:, :8]).mean()),
         **{f"{name}_raw": before[name] for name in ("recall@1", "map@r")},
         **{name: after[name] for name in ("recall@1", "map@r")},
     }

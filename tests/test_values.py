@@ -98,7 +98,7 @@ def test_minus_zero_becomes_zero_so_that_equal_vectors_are_equal_to_the_bit():
     ("vectors", "message"),
     [
         pytest.param([[1, 0], [np.nan, 1]], r"row 1 of the vectors contains NaN \(1 such row\)", id="NaN"),
-        pytest.param([[np.inf, 0], [-np.inf, 1]], r"row 0 of the vectors contains Inf \(2 such rows\)", id="Inf"),
+        pytest.param([[np.inf, 0], [-np.inf, 1]], r"row 0 of the vectors contains inf \(2 such rows\)", id="Inf"),
         pytest.param([[0.0, 0.0], [1, 1]], r"row 0 of the vectors is all zeros \(1 such row\)", id="zero vector"),
         pytest.param([1.0, 2.0], r"float64 of shape \(2,\); wanted .*\(N, d\)", id="one vector"),
         pytest.param(np.ones((2, 2, 2)), r"shape \(2, 2, 2\)", id="three axes"),

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from entourage.neighbors import search
-from entourage.refiner.network import Graph
+from entourage.refiner.graph import Graph
 from entourage.refiner.paper import attention_cpu
 from entourage.refiner.paper.network import FEW, PaperNetwork
 from entourage.refiner.relations import relation_features
@@ -150,11 +150,9 @@ def torch_products(e: Tensor, used: int) -> None:
 
 def relational(network, items: Embeddings, found: Neighbors) -> np.ndarray:
     """Features, scores, five steps and the blend; the items are distinct, so the neighbours are the graph."""
-    graph = Graph(items, np.arange(len(items)), found, relation_features(found), copies_from=np.inf)
-    company = network.company(graph, items)
-    look = company.look_within()
-    *_, last = look.moves(company.moves(STEPS))
-    return look.blended(items, last)
+    graph = Graph(items, np.arange(len(items)), found, relation_features(found), copy_similarity=np.inf)
+    ((last, _, _),) = network.refine(items, items, found.k, STEPS, last_only=True, graph=graph)
+    return last
 
 
 def served(items: Embeddings, paper: PaperNetwork) -> Iterator[Result]:

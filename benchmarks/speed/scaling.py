@@ -65,7 +65,7 @@ def prepare_refine(n: int) -> Callable:
     items, network = _items(n), universal_network()
 
     def refine():
-        for _ in network.refine(items, items, int(network.n_neighbors), STEPS):
+        for _ in network.refine(items, items, network.n_neighbors, STEPS):
             pass
 
     return refine

@@ -11,8 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from entourage.neighbors import search
-from entourage.refiner.estimator import ContextRefiner
-from entourage.refiner.paper.network import PaperNetwork, batch_loss
+from entourage.refiner.paper.learning import batch_loss
+from entourage.refiner.paper.network import PaperNetwork
+from entourage.refiner.paper.settings import PaperSettings
 from entourage.training.loop import seeded
 from entourage.training.losses import multi_similarity
 from entourage.training.sampling import class_balanced_batches
@@ -34,7 +35,7 @@ def run(n: int, quick: bool) -> Iterator[Result]:
 
 
 def step(items: Embeddings, context: np.ndarray, per_class: int) -> Result:
-    settings = ContextRefiner(recipe="paper", batch_classes=BATCH // per_class, batch_per_class=per_class)
+    settings = PaperSettings(batch_classes=BATCH // per_class, batch_per_class=per_class)
     codes = items.labels
     batch = next(iter(class_balanced_batches(codes, settings.batch_classes, per_class, seed=0, epoch=1)))
     ours, theirs = (seeded(0, lambda: PaperNetwork(DIM, BLOCKS)) for _ in range(2))

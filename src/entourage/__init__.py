@@ -13,9 +13,11 @@ _HOMES = {
     "EntourageError": "errors",
     "EntourageWarning": "errors",
     "Neighbors": "values",
+    "PaperRefiner": "refiner",
     "Scores": "evaluation",
     "Trajectory": "values",
     "evaluate": "evaluation",
+    "load_refiner": "refiner",
     "search": "neighbors",
 }
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from entourage.evaluation import evaluate as evaluate
     from entourage.neighbors import search as search
     from entourage.refiner import ContextRefiner as ContextRefiner
+    from entourage.refiner import PaperRefiner as PaperRefiner
+    from entourage.refiner import load_refiner as load_refiner
     from entourage.values import Attention as Attention
     from entourage.values import Embeddings as Embeddings
     from entourage.values import Neighbors as Neighbors

@@ -79,7 +79,7 @@ def run_demo(
         Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), labels=images.labels)
         for images in (seen, unseen)
     )
-    refiner = ContextRefiner(seed=seed).fit(training, progress=progress)
+    refiner = ContextRefiner(random_state=seed).fit(training, progress=progress)
     protocol = {
         "data": f"{_DATA}, {len(test)} pictures of scripts unseen in training",
         "context": f"transductive: {refiner.n_neighbors_} neighbours among the test pictures, labels unused",

@@ -5,12 +5,14 @@
     ├── FileError (OSError)          a file that is missing, unreadable, truncated or in the way
     │   └── CorruptImage             a picture that cannot be decoded; knows its path
     ├── ModelError (ValueError)      a model folder that is damaged, or does not fit these vectors
-    ├── NotFittedError (ValueError)  an estimator used before fit
+    ├── NotFittedError               an estimator used before fit; also scikit-learn's error of that name
     └── MissingExtra (ImportError)   an optional part that is not installed; names the pip line
 
 The command line turns each into one sentence on standard error and exit code 2. What works, but hardly as intended,
 is an EntourageWarning.
 """
+
+from typing import TYPE_CHECKING
 
 __all__ = [
     "CorruptImage",
@@ -56,10 +58,6 @@ class ModelError(EntourageError, ValueError):
     """A model folder that is damaged, or does not fit the vectors."""
 
 
-class NotFittedError(EntourageError, ValueError):
-    """An estimator used before `fit`."""
-
-
 class MissingExtra(EntourageError, ImportError):
     """An optional part that is not installed.
 
@@ -69,3 +67,21 @@ class MissingExtra(EntourageError, ImportError):
 
     def __init__(self, extra: str, purpose: str):
         super().__init__(f"{purpose} needs an optional part that is not installed: pip install 'entourage[{extra}]'")
+
+
+if TYPE_CHECKING:
+    from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
+
+    class NotFittedError(EntourageError, _SklearnNotFittedError):
+        """An estimator used before `fit`."""
+
+
+def __getattr__(name: str) -> type[EntourageError]:
+    """NotFittedError is made when it is first asked for: importing scikit-learn for the other errors would be slow."""
+    if name != "NotFittedError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
+
+    body = {"__doc__": "An estimator used before `fit`.", "__module__": __name__}
+    globals()[name] = type(name, (EntourageError, _SklearnNotFittedError), body)
+    return globals()[name]

@@ -68,7 +68,7 @@ class Embeddings:
         bad = np.flatnonzero(~np.isfinite(lengths))
         if bad.size:
             row = raw[bad[0]]
-            seen = "NaN" if np.isnan(row).any() else "Inf" if np.isinf(row).any() else "an overflowing value"
+            seen = "NaN" if np.isnan(row).any() else "inf" if np.isinf(row).any() else "an overflowing value"
             raise InputError(
                 f"row {bad[0]} of the vectors contains {seen} ({bad.size} such row{_s(bad.size)}); "
                 "every value must be finite: drop or re-encode them"
@@ -90,6 +90,10 @@ class Embeddings:
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        """The vectors, wherever numpy wants an array."""
+        return np.array(self.vectors, dtype, copy=copy)
 
     @property
     def dim(self) -> int:

@@ -1,5 +1,6 @@
 """The benchmark of baselines as a command, at toy size: what it writes, not how well anything does."""
 
+import functools
 import importlib.util
 import json
 import sys
@@ -60,8 +61,8 @@ def test_a_folder_of_colour_pictures_and_the_papers_recipe(run, bench, tmp_path,
         place.mkdir(parents=True)
         for shot in range(6):
             Image.fromarray(rng.integers(0, 255, (12, 12, 3)).astype(np.uint8)).save(place / f"{shot}.png")
-    brief = bench.ContextRefiner
-    monkeypatch.setattr(bench, "ContextRefiner", lambda recipe, seed: brief(2, 1, recipe=recipe, seed=seed, epochs=1))
+    brief = functools.partial(bench.RECIPES["paper"], 2, 1, epochs=1)
+    monkeypatch.setitem(bench.RECIPES, "paper", brief)
     results, shown = run(f"--data shop --root {tmp_path}/data --quick --losses ms --epochs 1 --methods raw,paper")
     assert results["shop"]["protocol"]["settings"]["encoder"] == "small-rgb"
     assert [line.split("|")[2].strip() for line in shown.splitlines()[2:4]] == ["raw", "paper"]

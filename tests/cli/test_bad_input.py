@@ -13,7 +13,7 @@ REFINE = "--model model --out out.npy"
 BAD = {
     # vectors
     "NaN": (f"refine nan.npy {REFINE}", "nan.npy: row 3 of the vectors contains NaN"),
-    "Inf": (f"refine inf.npy {REFINE}", "inf.npy: row 3 of the vectors contains Inf"),
+    "Inf": (f"refine inf.npy {REFINE}", "inf.npy: row 3 of the vectors contains inf"),
     "zero vector": (f"refine zero.npy {REFINE}", "zero.npy: row 3 of the vectors is all zeros"),
     "NaN in the context": (f"refine v.npy --context nan.npy {REFINE}", "nan.npy: row 3"),
     "NaN in the gallery": ("evaluate v.npz --gallery nan.npy --gallery-labels l.npy", "nan.npy: row 3"),
@@ -74,8 +74,8 @@ BAD = {
     "too many universal steps": ("refine v.npy --out out.npy --steps 6", "steps is 6; wanted 0 ≤ steps ≤ 5"),
     "unknown recipe": ("fit v.npz --out out --recipe fast", "recipe is 'fast'; wanted"),
     "no resuming": ("fit v.npz --out out --resume", "--resume goes on with the paper's recipe, but --recipe is relat"),
-    "no passes": ("fit v.npz --out out --epochs 3", 'epochs is 3 but only recipe="paper" uses it; leave it out'),
-    "no head": ("fit v.npz --out out --out-dim 3", 'out_dim is 3 but only recipe="paper" uses it'),
+    "no passes": ("fit v.npz --out out --epochs 3", "--epochs is 3 but only --recipe paper uses it; leave it out"),
+    "no head": ("fit v.npz --out out --out-dim 3", "--out-dim is 3 but only --recipe paper uses it"),
     "no neighbours": ("fit v.npz --out out --neighbors 0", "n_neighbors is 0; wanted a whole number, at least 1"),
     "no epochs": ("fit v.npz --out out --recipe paper --epochs 0", "epochs is 0; wanted a whole number, at least 1"),
     "hopeless rate": (f"fit v.npz --out out {FIT} --learning-rate 1e30", "lower the learning rate"),

@@ -11,7 +11,7 @@ from entourage import ContextRefiner, Embeddings, evaluate
 from entourage.cli import app
 from entourage.compare.doctor import Diagnosis, Finding, examine, judge
 from entourage.evaluation import mean_average_precision_at_r
-from entourage.refiner.network import build_graph
+from entourage.refiner.graph import build_graph
 from entourage.refiner.universal import forecast, universal_network
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -82,7 +82,7 @@ def test_the_estimate_is_that_of_the_refiner(items, seen):
 
 def test_the_suggested_k_is_how_many_the_scorer_believes_in(items, seen):
     network = universal_network()
-    chances = network.scorer.probabilities(build_graph(items, int(universal_network().n_neighbors)).relations)
+    chances = network.scorer.probabilities(build_graph(items, universal_network().n_neighbors).relations)
     assert chances[:, -1].mean() < 0.5
     assert seen["suggested_k"] == round(float(chances.sum(axis=1).mean()))
 
@@ -90,9 +90,7 @@ def test_the_suggested_k_is_how_many_the_scorer_believes_in(items, seen):
 def test_the_suggested_k_goes_on_where_the_list_ends_too_early():
     vectors, _ = load_digits(return_X_y=True)
     items = Embeddings.from_vectors(vectors)
-    chances = universal_network().scorer.probabilities(
-        build_graph(items, int(universal_network().n_neighbors)).relations
-    )
+    chances = universal_network().scorer.probabilities(build_graph(items, universal_network().n_neighbors).relations)
     assert chances[:, -1].mean() > 0.5
     assert values(examine(items))["suggested_k"] == round(2 * float(chances.sum(axis=1).mean()))
 

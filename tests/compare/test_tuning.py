@@ -96,6 +96,6 @@ def test_sharing_work_between_trials_changes_no_score():
         LinearHead(epochs=3, learning_rate=1e-2),
         Raw(),
     ):
-        alone = [evaluate_ranking(r.stage, method.fit(r.taught, seed=0).rank) for r in rehearsals]
+        alone = [evaluate_ranking(r.held_out, method.fit(r.training, seed=0).rank) for r in rehearsals]
         expected = [np.mean([scores[name].mean() for scores in alone]) for name in ("recall@1", "map@r")]
         assert shared.scores(method) == tuple(expected)

@@ -1,4 +1,4 @@
-"""How the relational recipe is learned: what is played, what is chosen, and that nobody is taught what is played."""
+"""How the relational recipe is learned: what is held out, what is chosen, and that nothing is learned from it."""
 
 import numpy as np
 import pytest
@@ -31,15 +31,15 @@ def test_the_best_map_at_r_wins_among_those_that_keep_the_first_hit():
 def test_where_everything_is_worse_nothing_is_done(monkeypatch, short_rehearsals):
     raw = []
 
-    def score(stage):
-        if len(raw) < 3:  # the raw stages are scored first
-            raw.append(stage)
-        return (0.8, 0.5) if any(stage is other for other in raw) else (0.7, 0.4)
+    def score(gallery):
+        if len(raw) < 3:  # the raw galleries are scored first
+            raw.append(gallery)
+        return (0.8, 0.5) if any(gallery is other for other in raw) else (0.7, 0.4)
 
     monkeypatch.setattr(learning, "score", score)
     vectors, labels = clusters(seed=0, n_classes=12)
     refiner = ContextRefiner().fit(vectors, labels)
-    assert refiner.network_.base is None and float(refiner.network_.blend) == 1
+    assert refiner.network_.base_map is None and refiner.network_.blend == 1
     np.testing.assert_array_equal(refiner.transform(vectors), unit(vectors))
     assert refiner.report()["warnings"] == [
         "in the rehearsals nothing was better than the raw vectors: they are returned as they are"
@@ -51,7 +51,7 @@ def test_where_everything_is_worse_nothing_is_done(monkeypatch, short_rehearsals
 def test_labels_that_mean_nothing_do_no_harm(short_rehearsals, seed):
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(15), 12)
-    refiner = ContextRefiner(seed=seed).fit(rng.normal(size=(180, 32)), labels)
+    refiner = ContextRefiner(random_state=seed).fit(rng.normal(size=(180, 32)), labels)
     noise = rng.normal(size=(180, 32))
     raw, refined = scores(noise, labels)[1], scores(refiner.transform(noise), labels)[1]
     assert refiner.report()["warnings"] or refined > raw - 0.01
@@ -64,7 +64,7 @@ def test_labels_that_mean_nothing_do_no_harm(short_rehearsals, seed):
 
 @pytest.mark.parametrize("purity", [0.9, 0.7, 0.5])
 @pytest.mark.parametrize("noise", [0.5, 0.9])
-def test_a_stage_is_made_as_hard_as_asked(purity, noise):
+def test_a_held_out_fold_is_made_as_hard_as_asked(purity, noise):
     vectors, labels = clusters(seed=4, n_classes=10, noise=noise)
     items = Embeddings.from_vectors(vectors, labels=labels)
     before = rehearsal._purity(items)
@@ -75,7 +75,7 @@ def test_a_stage_is_made_as_hard_as_asked(purity, noise):
     np.testing.assert_array_equal(harder.ids, items.ids)
 
 
-def test_a_stage_is_never_made_purer():
+def test_a_held_out_fold_is_never_made_purer():
     vectors, labels = clusters(seed=5, n_classes=10)
     items = Embeddings.from_vectors(vectors, labels=labels)
     before = rehearsal._purity(items)
@@ -92,16 +92,16 @@ def test_purity_is_out_of_what_is_possible():
     assert rehearsal._purity(items) == 1
 
 
-def test_what_is_played_is_never_taught(monkeypatch, short_rehearsals):
+def test_what_is_held_out_is_never_taught(monkeypatch, short_rehearsals):
     """Neither the maps nor the scorers of a fold have met an item of its classes."""
     vectors, labels = clusters(seed=6, n_classes=13)
     original = unit(vectors)
-    played, taught_maps, taught_scorers = [], [], []
-    rehearsals_of, maps_of, adapted_to = learning.make_rehearsals, learning.base_maps, learning._adapted
+    held_out, taught_maps, taught_scorers = [], [], []
+    rehearsals_of, maps_of, adapted_to = learning.make_rehearsals, learning.learn_base_maps, learning._adapted
 
     def rehearsals(*arguments):
         result = rehearsals_of(*arguments)
-        played.extend(set(r.stage.labels.tolist()) for r in result)
+        held_out.extend(set(r.held_out.labels.tolist()) for r in result)
         return result
 
     def maps(given, codes, *arguments):
@@ -109,19 +109,19 @@ def test_what_is_played_is_never_taught(monkeypatch, short_rehearsals):
         return maps_of(given, codes, *arguments)
 
     def adapted(universal, dense, sparse, *arguments):
-        asked = [trial.stage.items.labels[trial.stage.asked] for trial in (*dense, *sparse)]
-        taught_scorers.append(set(np.concatenate(asked).tolist()))
+        queries = [graph.gallery.items.labels[graph.gallery.is_query] for graph in (*dense, *sparse)]
+        taught_scorers.append(set(np.concatenate(queries).tolist()))
         return adapted_to(universal, dense, sparse, *arguments)
 
     monkeypatch.setattr(learning, "make_rehearsals", rehearsals)
-    monkeypatch.setattr(learning, "base_maps", maps)
+    monkeypatch.setattr(learning, "learn_base_maps", maps)
     monkeypatch.setattr(learning, "_adapted", adapted)
     ContextRefiner().fit(vectors, labels)
-    assert sorted(label for fold in played for label in fold) == list(range(13)), "every class is played once"
+    assert sorted(label for fold in held_out for label in fold) == list(range(13)), "every class is held out once"
     for fold in range(3):
-        rows = np.isin(labels, list(played[fold]))
+        rows = np.isin(labels, list(held_out[fold]))
         assert taught_maps[fold] == {row.tobytes() for row in original[~rows]}
-        assert taught_scorers[fold] == set(range(13)) - played[fold]
+        assert taught_scorers[fold] == set(range(13)) - held_out[fold]
 
 
 def test_the_order_of_the_rows_hardly_matters(short_rehearsals):

@@ -11,14 +11,14 @@ import torch
 from entourage.errors import FileError, InputError
 from entourage.evaluation import evaluate, mean_average_precision_at_r
 from entourage.neighbors import search
-from entourage.refiner.estimator import ContextRefiner
-from entourage.refiner.paper import network as paper
+from entourage.refiner.paper import learning
+from entourage.refiner.paper.estimator import PaperRefiner
+from entourage.refiner.paper.network import PaperNetwork
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 QUICK = {
-    "recipe": "paper",
     "n_neighbors": 5,
     "n_blocks": 3,
     "learning_rate": 1e-3,
@@ -49,7 +49,7 @@ def unseen():
 
 @pytest.fixture(scope="module")
 def refiner(seen):
-    return ContextRefiner(**QUICK).fit(*seen)
+    return PaperRefiner(**QUICK).fit(*seen)
 
 
 def same_weights(left, right) -> bool:
@@ -64,7 +64,7 @@ def test_unseen_classes_are_found_clearly_better_after_than_before():
     X, y = noisy_clusters(seed=0)
     test_X, test_y = noisy_clusters(seed=1)  # other classes: other centres
     settings = {"n_blocks": 2, "learning_rate": 1e-3, "epochs": 20, "batch_classes": 16, "batch_per_class": 4}
-    refiner = ContextRefiner(recipe="paper", **settings).fit(X, y)
+    refiner = PaperRefiner(**settings).fit(X, y)
     before = evaluate(test_X, test_y, nmi=False).metrics
     after = evaluate(refiner.transform(test_X), test_y, nmi=False).metrics
     assert before["map@r"] < 0.45
@@ -77,19 +77,19 @@ def test_unseen_classes_are_found_clearly_better_after_than_before():
 def test_the_papers_settings_help_unseen_classes_too():
     X, y = noisy_clusters(seed=0)
     test_X, test_y = noisy_clusters(seed=1)
-    refiner = ContextRefiner(recipe="paper", epochs=8).fit(X, y)
+    refiner = PaperRefiner(epochs=8).fit(X, y)
     before, after = (evaluate(Z, test_y, nmi=False).metrics for Z in (test_X, refiner.transform(test_X)))
     assert after["map@r"] > before["map@r"] + 0.03
 
 
 def test_a_fit_that_helps_nobody_says_so():
     rng = np.random.default_rng(0)
-    noise = ContextRefiner(**QUICK).fit(rng.normal(size=(60, 16)), np.repeat(np.arange(12), 5))
-    perfect = ContextRefiner(**QUICK).fit(np.repeat(np.eye(12), 8, axis=0), np.repeat(np.arange(12), 8))
+    noise = PaperRefiner(**QUICK).fit(rng.normal(size=(60, 16)), np.repeat(np.arange(12), 5))
+    perfect = PaperRefiner(**QUICK).fit(np.repeat(np.eye(12), 8, axis=0), np.repeat(np.arange(12), 8))
     assert any("no better than the raw" in warning for warning in perfect.report()["warnings"])
-    tiny = ContextRefiner(**QUICK | {"n_neighbors": 8}).fit(rng.normal(size=(12, 4)), np.repeat(np.arange(4), 3))
+    tiny = PaperRefiner(**QUICK | {"n_neighbors": 8}).fit(rng.normal(size=(12, 4)), np.repeat(np.arange(4), 3))
     assert "only 5 neighbours of 8 could be had in training" in tiny.report()["warnings"]
-    two = ContextRefiner(**QUICK).fit(rng.normal(size=(20, 4)), np.repeat([0, 1], 10))
+    two = PaperRefiner(**QUICK).fit(rng.normal(size=(20, 4)), np.repeat([0, 1], 10))
     assert any("too few classes" in warning for warning in two.report()["warnings"])
     scores = noise.report()["metrics"]
     assert noise.report()["warnings"] or scores["held_out_map@r_refined"] > scores["held_out_map@r_raw"]
@@ -99,24 +99,24 @@ def test_a_fit_that_helps_nobody_says_so():
 
 
 def test_another_seed_gives_other_weights(seen, refiner):
-    assert same_weights(refiner, ContextRefiner(**QUICK).fit(*seen))
-    assert not same_weights(refiner, ContextRefiner(**QUICK, seed=1).fit(*seen))
+    assert same_weights(refiner, PaperRefiner(**QUICK).fit(*seen))
+    assert not same_weights(refiner, PaperRefiner(**QUICK, random_state=1).fit(*seen))
 
 
 @pytest.mark.parametrize("out_dim", [None, 48])
 def test_a_saved_refiner_gives_the_same_output_to_the_bit(tmp_path, seen, unseen, out_dim):
-    refiner = ContextRefiner(**QUICK, out_dim=out_dim).fit(*seen)
+    refiner = PaperRefiner(**QUICK, out_dim=out_dim).fit(*seen)
     refiner.save(tmp_path / "model")
-    loaded = ContextRefiner.load(tmp_path / "model")
+    loaded = PaperRefiner.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.transform(unseen), refiner.transform(unseen))
     assert loaded.get_params() == refiner.get_params()
     assert loaded.report() == refiner.report() == json.loads(json.dumps(refiner.report()))
 
 
 def test_settings_that_come_as_numpy_numbers_can_be_saved_and_checkpointed(tmp_path, seen):
-    settings = QUICK | {"n_blocks": np.int64(1), "learning_rate": np.float32(1e-3), "seed": np.int64(3)}
-    ContextRefiner(**settings).fit(*seen, checkpoint=tmp_path / "checkpoint").save(tmp_path / "model")
-    assert ContextRefiner.load(tmp_path / "model").seed == 3
+    settings = QUICK | {"n_blocks": np.int64(1), "learning_rate": np.float32(1e-3), "random_state": np.int64(3)}
+    PaperRefiner(**settings).fit(*seen, checkpoint=tmp_path / "checkpoint").save(tmp_path / "model")
+    assert PaperRefiner.load(tmp_path / "model").random_state == 3
 
 
 def test_an_interrupted_fit_resumes_to_the_same_weights_and_refuses_other_data(tmp_path, seen, refiner):
@@ -129,13 +129,13 @@ def test_an_interrupted_fit_resumes_to_the_same_weights_and_refuses_other_data(t
 
     checkpoint = tmp_path / "checkpoint"
     with pytest.raises(Crash):
-        ContextRefiner(**QUICK).fit(*seen, checkpoint=checkpoint, progress=crash_in_epoch_2)
-    resumed = ContextRefiner(**QUICK).fit(*seen, checkpoint=checkpoint, resume=True)
+        PaperRefiner(**QUICK).fit(*seen, checkpoint=checkpoint, progress=crash_in_epoch_2)
+    resumed = PaperRefiner(**QUICK).fit(*seen, checkpoint=checkpoint, resume=True)
     assert same_weights(resumed, refiner) and resumed.history_ == refiner.history_
     X, y = seen
     for changed, settings in [((X + 0.1, y), {}), ((X, y[::-1]), {}), ((X, y), {"beta": 50.0})]:
         with pytest.raises(FileError, match="other data or settings"):
-            ContextRefiner(**QUICK, **settings).fit(*changed, checkpoint=checkpoint, resume=True)
+            PaperRefiner(**QUICK, **settings).fit(*changed, checkpoint=checkpoint, resume=True)
 
 
 # ---- steps and attention -----------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_an_interrupted_fit_resumes_to_the_same_weights_and_refuses_other_data(t
 
 @pytest.mark.parametrize("out_dim", [None, 48])
 def test_each_step_of_a_trajectory_is_the_output_with_that_many_blocks(seen, unseen, out_dim):
-    refiner = ContextRefiner(**QUICK, out_dim=out_dim).fit(*seen)
+    refiner = PaperRefiner(**QUICK, out_dim=out_dim).fit(*seen)
     trajectory = refiner.trajectory(unseen)
     assert len(trajectory) == 4
     for step in range(4):
@@ -192,7 +192,7 @@ def test_the_stopping_point_is_chosen_on_training_classes_the_batches_never_hold
     """Watch what is scored and what is drawn: whole classes, on one side only."""
     X, y = seen
     scored, drawn = set(), set()
-    draw = paper.class_balanced_batches
+    draw = learning.class_balanced_batches
 
     def score(items):
         scored.update(items.labels.tolist())
@@ -203,9 +203,9 @@ def test_the_stopping_point_is_chosen_on_training_classes_the_batches_never_hold
         drawn.update(codes[rows].ravel().tolist())  # the labels are 0..19: their own codes
         return rows
 
-    monkeypatch.setattr(paper, "mean_average_precision_at_r", score)
-    monkeypatch.setattr(paper, "class_balanced_batches", watch)
-    refiner = ContextRefiner(**QUICK, validation_share=0.25).fit(X, y)
+    monkeypatch.setattr(learning, "mean_average_precision_at_r", score)
+    monkeypatch.setattr(learning, "class_balanced_batches", watch)
+    refiner = PaperRefiner(**QUICK, validation_share=0.25).fit(X, y)
     assert len(scored) == refiner.report()["protocol"]["classes_held_out"] == 5
     assert drawn <= set(range(20)) - scored and len(drawn) > 10
     assert refiner.report()["protocol"]["stopping_point"] == "best score on the held-out classes"
@@ -215,7 +215,7 @@ def test_the_stopping_point_is_chosen_on_training_classes_the_batches_never_hold
 def test_fewer_than_four_usable_classes_train_without_validation(n_classes):
     X, y = noisy_clusters(seed=4, n_classes=n_classes)
     y[0] = 99  # a class with a single item does not count
-    refiner = ContextRefiner(**QUICK).fit(X, y)
+    refiner = PaperRefiner(**QUICK).fit(X, y)
     report = refiner.report()
     assert set(report["metrics"].values()) == {None}
     assert report["protocol"]["classes_held_out"] == 0 and report["protocol"]["classes_with_one_item"] == 1
@@ -239,20 +239,20 @@ BAD = {
     "epochs": [0, None],
     "patience": [0],
     "validation_share": [-0.1, 1, float("nan")],
-    "seed": [-1, 1.5],
+    "random_state": [-1, 1.5, None],
 }
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
 def test_a_bad_setting_is_refused_by_its_name(seen, name, value):
-    with pytest.raises(InputError, match="loss form" if name == "loss_form" else name):
-        ContextRefiner(**QUICK | {name: value}).fit(*seen)
+    with pytest.raises(InputError, match=name):
+        PaperRefiner(**QUICK | {name: value}).fit(*seen)
 
 
 def test_unusable_data_are_refused(refiner, seen, unseen):
     X = seen[0]
     for call, error, message in [
-        (lambda: ContextRefiner(**QUICK).fit(X), InputError, "no labels"),
+        (lambda: PaperRefiner(**QUICK).fit(X), InputError, "no labels"),
         (lambda: refiner.transform(unseen[:5]), InputError, "5 vectors"),
     ]:
         with pytest.raises(error, match=message):
@@ -264,7 +264,7 @@ def test_unusable_data_are_refused(refiner, seen, unseen):
 MEASURE = """
 import numpy as np
 from entourage.neighbors import exact
-from entourage.refiner import ContextRefiner
+from entourage.refiner.estimator import PaperRefiner
 
 def most_memory_so_far():  # in bytes; unlike ru_maxrss, not inherited from the process that started this one
     return next(1024 * int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -273,10 +273,10 @@ exact._TILE_VALUES = 2**20  # 4 MiB of similarities at once instead of 256
 X = np.random.default_rng(0).standard_normal((8_000, 512), np.float32)
 y = np.arange(len(X))
 y[:20] = np.repeat(np.arange(10), 2)  # few items to learn from: one step; all others are context
-settings = dict(recipe="paper", n_neighbors=32, n_blocks=1, epochs=1)
-ContextRefiner(**settings).fit(X[:200], y[:200])  # what torch and the network take anyway
+settings = dict(n_neighbors=32, n_blocks=1, epochs=1)
+PaperRefiner(**settings).fit(X[:200], y[:200])  # what torch and the network take anyway
 before = most_memory_so_far()
-ContextRefiner(**settings).fit(X, y)
+PaperRefiner(**settings).fit(X, y)
 print((most_memory_so_far() - before) / X.nbytes)
 """
 
@@ -285,13 +285,13 @@ print((most_memory_so_far() - before) / X.nbytes)
 def test_the_number_of_threads_may_be_any_as_long_as_it_stays(seen, threads):
     torch.set_num_threads(threads)
     try:
-        assert same_weights(ContextRefiner(**QUICK).fit(*seen), ContextRefiner(**QUICK).fit(*seen))
+        assert same_weights(PaperRefiner(**QUICK).fit(*seen), PaperRefiner(**QUICK).fit(*seen))
     finally:
         torch.set_num_threads(1)
 
 
 def test_an_output_head_starts_without_bias_and_within_glorots_limits():
-    head = paper.PaperNetwork(24, 1, out_dim=8).head
+    head = PaperNetwork(24, 1, out_dim=8).head
     assert head.bias.abs().max() == 0
     assert 0.9 < head.weight.abs().max() / np.sqrt(6 / (24 + 8)) <= 1
 

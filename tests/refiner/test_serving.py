@@ -5,22 +5,23 @@ import pytest
 from tests.refiner.samples import clusters
 
 from entourage.errors import ModelError
-from entourage.refiner import network as relational
-from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner import context as relational
+from entourage.refiner import network
 from entourage.refiner.paper import network as paper
+from entourage.refiner.paper.estimator import PaperRefiner
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 QUERY = np.arange(360) % 4 == 0
-PAPER = {"recipe": "paper", "n_neighbors": 5, "n_blocks": 3, "epochs": 1, "batch_classes": 8}
+PAPER = {"n_neighbors": 5, "n_blocks": 3, "epochs": 1, "batch_classes": 8}
 
 
 @pytest.fixture(scope="module", params=["relational", "paper", "paper with a head"])
 def refiner(request, untaught):
     if request.param == "relational":
         return untaught
-    return ContextRefiner(**PAPER, out_dim=9 if "head" in request.param else None).fit(*clusters(seed=0))
+    return PaperRefiner(**PAPER, out_dim=9 if "head" in request.param else None).fit(*clusters(seed=0))
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +66,10 @@ def test_nothing_of_the_gallery_is_done_twice(refiner, vectors, monkeypatch):
     def again(*arguments, **options):
         raise AssertionError("done before")
 
-    monkeypatch.setattr(relational, "build_graph", again)
+    monkeypatch.setattr(network, "build_graph", again)
     monkeypatch.setattr(relational.Surroundings, "of", again)
-    monkeypatch.setattr(relational.Company, "moves", again)
+    monkeypatch.setattr(relational.WeightedGraph, "steps", again)
+    monkeypatch.setattr(relational, "trust", again)
     monkeypatch.setattr(paper.CrossAttention, "offer", again)
     served.transform(queries[:5])
     served.refined_gallery  # noqa: B018

@@ -2,14 +2,21 @@
 
 import numpy as np
 import pytest
-import torch
 from tests.refiner.samples import clusters, scores, unit
 
 from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.universal import LEAST_ITEMS, forecast, universal_network
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def assert_same_arrays(left: RelationalNetwork, right: RelationalNetwork) -> None:
+    left, right = left.to_arrays(), right.to_arrays()
+    assert left.keys() == right.keys()
+    for name in left:
+        np.testing.assert_array_equal(left[name], right[name], name)
 
 
 @pytest.mark.parametrize(("dim", "noise"), [(12, 0.7), (64, 1.6), (300, 2.4)])
@@ -21,8 +28,7 @@ def test_the_universal_scorer_helps_vectors_of_any_size(dim, noise):
     assert refiner.report()["protocol"]["labels"] == "none: the universal scorer"
     (raw_first, raw), (first, after) = scores(vectors, labels), scores(refined, labels)
     assert after > raw + 0.1 and first >= raw_first - 0.01
-    shipped = universal_network().state_dict()
-    assert all(torch.equal(value, shipped[name]) for name, value in refiner.network_.state_dict().items())
+    assert_same_arrays(refiner.network_, universal_network())
 
 
 @pytest.mark.parametrize("seed", range(10, 13))
@@ -82,15 +88,17 @@ def test_few_classes_are_left_to_the_universal_scorer_with_a_warning(n_classes, 
     report = refiner.report()
     assert report["warnings"] == ["too few classes to rehearse with: the universal scorer is used as it is"]
     assert (report["protocol"]["scorer"], report["protocol"]["base_map"]) == ("universal", "none")
-    assert refiner.n_neighbors_ == (asked or int(universal_network().n_neighbors))
+    assert refiner.n_neighbors_ == (asked or universal_network().n_neighbors)
     items = Embeddings.from_vectors(vectors)
     *_, (expected, _, _) = universal_network().refine(items, items, refiner.n_neighbors_, 5)
     np.testing.assert_array_equal(refiner.transform(vectors), expected)
 
 
 def test_the_shipped_scorer_is_not_changed_by_learning(short_rehearsals):
-    before = {name: value.clone() for name, value in universal_network().state_dict().items()}
+    before = {name: array.copy() for name, array in universal_network().to_arrays().items()}
     ContextRefiner(n_neighbors=7).fit(*clusters(seed=14, n_classes=12))
     ContextRefiner(n_neighbors=7).fit(clusters(seed=14)[0][:10])
-    after = universal_network().state_dict()
-    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+    assert_same_arrays(universal_network(), RelationalNetwork.from_arrays(before))
+    for array in (universal_network().scorer.centre, *universal_network().scorer.weights):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0

@@ -29,7 +29,7 @@ def test_the_folder_says_what_it_is_and_how_it_was_made(run):
     assert told["kind"] == "refinement" and told["looks"] is None and told["seed"] == 0
     assert told["versions"].keys() >= {"entourage", "python", "numpy", "torch"}
     assert told["settings"]["refiner"] == {
-        "recipe": "relational", "seed": 0, "scorer": "universal", "n_neighbors": 8, "n_blocks": 5, "steps": 5
+        "recipe": "relational", "random_state": 0, "scorer": "universal", "n_neighbors": 8, "n_steps": 5, "steps": 5
     }  # fmt: skip
     assert run.document["protocol"]["data"] == "samples" and run.document["protocol"]["steps"] == 5
     assert run.document["protocol"]["context"] == "transductive: 8 neighbours among the items, labels unused"

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from entourage.errors import FileError, ModelError
-from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner import PaperRefiner
 
 
 @pytest.fixture(scope="module")
 def refiner():
     rng = np.random.default_rng(0)
-    return ContextRefiner(3, 1, recipe="paper", epochs=1).fit(rng.normal(size=(40, 6)), np.repeat(np.arange(8), 5))
+    return PaperRefiner(3, 1, epochs=1).fit(rng.normal(size=(40, 6)), np.repeat(np.arange(8), 5))
 
 
 def test_a_folder_says_who_wrote_it(refiner, tmp_path):
     refiner.save(tmp_path / "m")
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert config.keys() >= {"entourage", "system", "layout", "settings", "history"}
-    assert config["system"] == "context_refiner"
+    assert config["system"] == "paper_refiner"
 
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
@@ -27,7 +27,7 @@ def test_a_folder_short_of_a_file_names_it(refiner, tmp_path, missing):
     refiner.save(tmp_path / "m")
     (tmp_path / "m" / missing).unlink()
     with pytest.raises(FileError, match=f"has no {missing}"):
-        ContextRefiner.load(tmp_path / "m")
+        PaperRefiner.load(tmp_path / "m")
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_config_of_another_kind_is_refused(refiner, tmp_path, change, message)
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     (tmp_path / "m" / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(ModelError, match=message):
-        ContextRefiner.load(tmp_path / "m")
+        PaperRefiner.load(tmp_path / "m")
 
 
 def test_a_config_short_of_a_field_names_it(refiner, tmp_path):
@@ -53,4 +53,4 @@ def test_a_config_short_of_a_field_names_it(refiner, tmp_path):
     del config["dim"]
     (tmp_path / "m" / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match="lacks 'dim'"):
-        ContextRefiner.load(tmp_path / "m")
+        PaperRefiner.load(tmp_path / "m")

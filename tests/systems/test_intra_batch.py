@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from entourage.encoders import SmallResNet
 from entourage.systems.encoder_training import CHECKPOINT, LOG, encoder_training
-from entourage.systems.intra_batch.objective import ClassHead, IntraBatchObjective, LinearHead, class_loss
+from entourage.systems.intra_batch.objective import ClassHead, IntraBatchObjective, LinearClassifier, class_loss
 from entourage.systems.intra_batch.saving import load_network
 from entourage.systems.intra_batch.settings import IntraBatchSettings
 from entourage.systems.intra_batch.training import fit_intra_batch, train_intra_batch
@@ -64,7 +64,7 @@ def test_the_columns_of_the_batch_are_the_full_form_restricted_to_its_classes():
 @pytest.mark.parametrize("columns", ["all", "batch"])
 def test_the_encoders_classifier_is_a_linear_layer(columns):
     features, codes = batch()
-    linear = LinearHead(16, 9)
+    linear = LinearClassifier(16, 9)
     logits = (features @ linear.weight.T + linear.bias) / 0.5
     classes = list(range(9)) if columns == "all" else [0, 3, 7]
     wanted = F.cross_entropy(logits[:, classes], torch.tensor([classes.index(code) for code in codes]))

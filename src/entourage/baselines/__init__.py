@@ -1,16 +1,17 @@
-"""What a user would try instead of a learned refiner, each through one interface: fit, transform, rank.
+"""What a user would try instead of a learned refiner, each an estimator with one interface: fit, transform, rank.
 
 Raw                                        the vectors as they are
 PCAWhitening, WithinClassWhitening, LDA    linear maps from the training items' covariances
-QueryExpansion, KReciprocal, Diffusion     the neighbours of the items searched, nothing learned
+QueryExpansion, QuerySideExpansion,
+KReciprocal, Diffusion                     the neighbours of the items searched, nothing learned
 LinearHead, SelfAttention                  trained, but blind to the neighbours
 Chain                                      one after the other
 """
 
 from entourage.baselines.diffusion import Diffusion, diffuse, mutual_graph
-from entourage.baselines.expansion import QueryExpansion, expand_queries
+from entourage.baselines.expansion import QueryExpansion, QuerySideExpansion, expand_queries
 from entourage.baselines.learned import LinearHead, SelfAttention, fit_linear_head
-from entourage.baselines.method import Chain, Method, Raw
+from entourage.baselines.method import Chain, Method, Raw, VectorMethod, with_random_state
 from entourage.baselines.reciprocal import KReciprocal, jaccard_distances, reciprocal_encodings
 from entourage.baselines.whitening import (
     LDA,
@@ -32,8 +33,10 @@ __all__ = [  # noqa: RUF022 (in the order of `sorted`, which puts LDA among the 
     "Method",
     "PCAWhitening",
     "QueryExpansion",
+    "QuerySideExpansion",
     "Raw",
     "SelfAttention",
+    "VectorMethod",
     "WithinClassWhitening",
     "between_class_covariance",
     "diffuse",
@@ -44,6 +47,7 @@ __all__ = [  # noqa: RUF022 (in the order of `sorted`, which puts LDA among the 
     "mutual_graph",
     "pca_whitening_map",
     "reciprocal_encodings",
+    "with_random_state",
     "within_class_covariance",
     "within_class_whitening_map",
 ]

@@ -4,21 +4,13 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array, dia_array
 
-from entourage.baselines.method import (
-    Method,
-    best_scored,
-    check_depth,
-    check_not_negative,
-    check_share,
-    check_whole,
-    cosine_blocks,
-)
+from entourage.baselines.method import Method, best_scored, cosine_blocks
 from entourage.neighbors import search
+from entourage.runtime.checks import check_not_negative, check_share, check_whole
 from entourage.values import Embeddings, Neighbors
 
 __all__ = ["Diffusion", "diffuse", "mutual_graph"]
@@ -56,33 +48,36 @@ def diffuse(graph: csr_array, block: slice, alpha: float, iterations: int) -> np
     return scores.T
 
 
-@dataclass
 class Diffusion(Method):
     """Rank by what a query diffuses to each item; items it does not reach follow, by cosine.
 
-    The similarity given is f (see `diffuse`), or cosine - 2 where nothing arrives.
+    The similarity given is f (see `diffuse`), or cosine - 2 where nothing arrives. Nothing is learned.
+
+    Parameters
+    ----------
+    k : int
+        Neighbours of each item, of which the mutual ones are linked; all others where there are fewer.
+    alpha : float
+        How far it spreads: each step counts alpha times the one before.
+    gamma : float
+        How fast the weight of a link falls with the similarity.
+    iterations : int
+        Steps taken; what they leave out is at most alpha^(iterations + 1) of the whole.
     """
 
-    k: int = 20
-    """Neighbours of each item, of which the mutual ones are linked; all others where there are fewer."""
-    alpha: float = 0.9
-    """How far it spreads: each step counts alpha times the one before."""
-    gamma: float = 3.0
-    """How fast the weight of a link falls with the similarity."""
-    iterations: int = 20
-    """Steps taken; what they leave out is at most alpha^(iterations + 1) of the whole."""
+    def __init__(self, k: int = 20, alpha: float = 0.9, gamma: float = 3.0, iterations: int = 20) -> None:
+        self.k = k
+        self.alpha = alpha
+        self.gamma = gamma
+        self.iterations = iterations
 
-    def __post_init__(self):
+    def _check_settings(self) -> None:
         check_whole("k", self.k, 1)
         check_share("alpha", self.alpha, below_one=True)
         check_not_negative("gamma", self.gamma)
         check_whole("iterations", self.iterations, 1)
 
-    def rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
-        check_depth(items, k)
-        return self._blocks(items, k)
-
-    def _blocks(self, items, k):
+    def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         graph = mutual_graph(items, min(self.k, len(items) - 1), self.gamma)
         for block, cosines in cosine_blocks(items, at_most=_QUERIES_AT_ONCE):
             scores = diffuse(graph, block, self.alpha, self.iterations)

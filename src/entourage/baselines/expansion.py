@@ -5,16 +5,15 @@ alpha-QE is from "Fine-tuning CNN Image Retrieval with No Human Annotation" (Rad
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from entourage.baselines.method import Method, check_not_negative, check_share, check_whole, with_vectors
-from entourage.errors import InputError
+from entourage.baselines.method import Method, VectorMethod, with_vectors
 from entourage.neighbors import search, search_blocks
+from entourage.runtime.checks import check_not_negative, check_share, check_whole
 from entourage.values import Embeddings, Neighbors
 
-__all__ = ["QueryExpansion", "expand_queries"]
+__all__ = ["QueryExpansion", "QuerySideExpansion", "expand_queries"]
 
 
 def expand_queries(items: Embeddings, gallery: Embeddings, neighbors: Neighbors, alpha: float = 3.0) -> Embeddings:
@@ -31,51 +30,67 @@ def expand_queries(items: Embeddings, gallery: Embeddings, neighbors: Neighbors,
     return with_vectors(items, expanded)
 
 
-@dataclass
-class QueryExpansion(Method):
-    """alpha query expansion of the items by their own neighbours, `steps` times:
+class _Expansion(Method):
+    """What query expansion on both sides and on one share: their parameters, and the steps."""
 
-        z_i <- normalise(z_i + sum_j max(s_ij, 0)^alpha z_j),   then normalise(blend * e_i + (1 - blend) * z_i)
+    def __init__(self, k: int = 8, alpha: float = 3.0, steps: int = 1, blend: float = 0.0) -> None:
+        self.k = k
+        self.alpha = alpha
+        self.steps = steps
+        self.blend = blend
 
-    starting from z = e. The neighbours j and their similarities s are those of e in every step.
-    QueryExpansion(k=8, alpha=0) averages each item with its 8 neighbours: "NN only" in Table 4 of Attend to Context.
-    """
-
-    k: int = 8
-    """Neighbours of each item; all others where there are fewer."""
-    alpha: float = 3.0
-    """How fast the weight falls with the similarity; 0 weighs all neighbours, near or opposite, as the item itself."""
-    sides: str = "both"
-    """What is expanded: "both" replaces every item (query expansion with database augmentation), "query" the query
-    alone, which is searched among the raw items and so gives rankings and no vectors."""
-    steps: int = 1
-    blend: float = 0.0
-    """Share of the item's own vector put back at the end."""
-
-    def __post_init__(self):
+    def _check_settings(self) -> None:
         check_whole("k", self.k, 1)
         check_not_negative("alpha", self.alpha)
-        if self.sides not in ("both", "query"):
-            raise InputError(f'sides is {self.sides!r}; wanted "both" or "query"')
         check_whole("steps", self.steps, 1)
         check_share("blend", self.blend)
 
-    def transform(self, items: Embeddings) -> Embeddings:
-        return self._expanded(items) if self.sides == "both" else super().transform(items)
-
-    def rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
-        if self.sides == "both":
-            return super().rank(items, k)
-        # Rows of one set name the same item on both sides, so that no query finds itself.
-        queries = Embeddings(self._expanded(items).vectors, items.ids)
-        return search_blocks(queries, Embeddings(items.vectors, items.ids), k)
-
-    def _expanded(self, items: Embeddings) -> Embeddings:
+    def _expanded(self, items: Embeddings, *, gallery_too: bool) -> Embeddings:
+        """The expanded items; gallery_too: whether what is added in a step has been expanded in those before."""
+        if len(items) == 1:  # nobody to expand by
+            return items
         found = search(items, k=min(self.k, len(items) - 1))
         expanded = items
         for _ in range(self.steps):
-            gallery = expanded if self.sides == "both" else items
-            expanded = expand_queries(expanded, gallery, found, self.alpha)
+            expanded = expand_queries(expanded, expanded if gallery_too else items, found, self.alpha)
         if self.blend == 0:
             return expanded
         return with_vectors(items, self.blend * items.vectors + (1 - self.blend) * expanded.vectors)
+
+
+class QueryExpansion(VectorMethod, _Expansion):
+    """alpha query expansion of all items by their own neighbours, `steps` times:
+
+        z_i <- normalise(z_i + sum_j max(s_ij, 0)^alpha z_j),   then normalise(blend * e_i + (1 - blend) * z_i)
+
+    starting from z = e. The neighbours j and their similarities s are those of e in every step. As every item is
+    replaced, this is query expansion with database augmentation. Nothing is learned.
+    QueryExpansion(k=8, alpha=0) averages each item with its 8 neighbours: "NN only" in Table 4 of Attend to Context.
+
+    **transform depends on the whole batch: items are expanded by those they are given with.**
+
+    Parameters
+    ----------
+    k : int
+        Neighbours of each item; all others where there are fewer.
+    alpha : float
+        How fast the weight falls with the similarity; 0 weighs all neighbours, near or opposite, as the item itself.
+    steps : int
+    blend : float
+        Share of the item's own vector put back at the end.
+    """
+
+    def _moved(self, items: Embeddings) -> Embeddings:
+        return self._expanded(items, gallery_too=True)
+
+
+class QuerySideExpansion(_Expansion):
+    """alpha query expansion of the query alone, which is searched among the items as they are.
+
+    It gives rankings and no vectors. Parameters are those of QueryExpansion. Nothing is learned.
+    """
+
+    def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        # Rows of one set name the same item on both sides, so that no query finds itself.
+        queries = Embeddings(self._expanded(items, gallery_too=False).vectors, items.ids)
+        return search_blocks(queries, Embeddings(items.vectors, items.ids), k)

@@ -1,103 +1,256 @@
 """The one interface of the baselines, and what several of them share.
 
-N items, d dimensions, n queries at a time.
+Each is an estimator of scikit-learn: parameters are stored as they are given and checked by fit, what fit learns ends
+in an underscore. N items, d dimensions, n queries at a time.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 
 from entourage.errors import InputError, NotFittedError
 from entourage.neighbors import search_blocks
+from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.values import Embeddings, Neighbors, label_codes
 
-__all__ = ["Chain", "LinearMap", "Method", "Raw"]
+__all__ = ["Chain", "LinearMap", "Method", "Raw", "VectorMethod", "with_random_state"]
 
 _VALUES_AT_ONCE = 2**22  # similarities held at once: 32 MiB
 
 
-class Method:
-    """fit learns from labelled training items (or ignores them); transform gives vectors; rank gives rankings.
+class Method(BaseEstimator, ABC):
+    """An estimator that ranks items: fit learns from training items, or nothing; rank gives rankings."""
 
-    Settings are the fields of each method; what fit learns ends in an underscore.
-    """
+    _learned: str | None = None
+    """The attribute that fit sets; None where there is nothing to learn, and fit may be left out."""
+    _needs_labels = False
+    _least = (1, 1)
+    """How many items, and of how many dimensions, fit needs."""
 
     @property
-    def n_parameters(self) -> int:
+    def n_parameters_(self) -> int:
         """How many numbers fit learned; 0 where there is nothing to learn."""
         return 0
 
-    def fit(self, training: Embeddings, *, seed: int = 0) -> "Method":
-        """Learn from the training items; seed decides whatever is drawn."""
+    def fit(self, X: Any, y: Any = None) -> "Method":
+        """Learn from training items.
+
+        Parameters
+        ----------
+        X : Embeddings, array, DataFrame or tensor of shape (N, d)
+            Embeddings may bring their labels along.
+        y : array-like of shape (N,), optional
+            Labels, for methods that learn from them.
+
+        Returns
+        -------
+        Method
+            Itself.
+        """
+        items = as_table(self, X, reset=True, least=self._least).embeddings(y)
+        self._check_settings()
+        if self._needs_labels and items.labels is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: there are no labels to "
+                "learn from; call fit(X, y) with one per vector"
+            )
+        self._learn(items)
         return self
 
-    def transform(self, items: Embeddings) -> Embeddings:
-        """New vectors of the same items: ids, labels and order stay."""
-        raise InputError(f"{self} gives rankings and no vectors; use rank(items, k) instead of transform(items)")
+    def rank(self, X: Any, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        """The k best others of each item, best first and never the item itself, some queries at a time.
 
-    def rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
-        """The k best others of each item, best first and never the item itself, some queries at a time."""
-        return search_blocks(self.transform(items), k=k)
+        Parameters
+        ----------
+        X : Embeddings, array, DataFrame or tensor of shape (N, d)
+            **Items are ranked among those they are given with.**
+        k : int
+            Less than N.
+
+        Returns
+        -------
+        iterator of (slice, Neighbors)
+            Which rows are queries, and what they find.
+        """
+        items = self._checked(X).embeddings()
+        if not (isinstance(k, Integral) and 1 <= k < len(items)):
+            raise InputError(
+                f"k = {k} ranks asked of {len(items)} items; wanted 1 ≤ k ≤ {len(items) - 1}: lower k or bring more"
+            )
+        return self._rank(items, k)
+
+    @abstractmethod
+    def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        """`rank` of checked items."""
+
+    def _learn(self, items: Embeddings) -> None:
+        """`fit` on checked items."""
+
+    def _check_settings(self) -> None:
+        """Refuse a parameter that cannot be, by its name."""
+
+    def _checked(self, X: Any) -> Table:
+        """Items to rank or to transform, once the method is ready for them."""
+        self._check_fitted()
+        self._check_settings()
+        return as_table(self, X)
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} has not learned anything yet: call fit(X, y) first")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._learned is None or hasattr(self, self._learned)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = self._learned is not None
+        tags.target_tags.required = self._needs_labels
+        return tags
 
 
-@dataclass
-class Raw(Method):
-    """The vectors as they are.
+class VectorMethod(SameKindTransformer, Method):
+    """A method that gives vectors, and ranks by them."""
 
+    def transform(self, X: Any) -> Any:
+        """New vectors of the same items.
+
+        Parameters
+        ----------
+        X : Embeddings, array, DataFrame or tensor of shape (N, d)
+
+        Returns
+        -------
+        the kind of X, of shape (N, m)
+            Of length 1, computed in float32 and returned in the floating type of X; Embeddings keep ids and labels.
+        """
+        table = self._checked(X)
+        return self._same_kind(table, self._moved(table.embeddings()).vectors)
+
+    @abstractmethod
+    def _moved(self, items: Embeddings) -> Embeddings:
+        """`transform` of checked items."""
+
+    def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        return search_blocks(self._moved(items), k=k)
+
+
+class Raw(VectorMethod):
+    """The vectors as they are, of length 1.
+
+    Examples
+    --------
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
     >>> [found.rows.tolist() for _, found in Raw().rank(items, k=1)]
     [[[2], [2], [1]]]
     """
 
-    def transform(self, items: Embeddings) -> Embeddings:
+    def _moved(self, items: Embeddings) -> Embeddings:
         return items
 
 
-@dataclass
-class Chain(Method):
-    """One method after the other: second works on, and learns from, the vectors that first gives."""
+def _gives_vectors(method: Method) -> bool:
+    """Whether it has transform; if not, scikit-learn gives this error as the reason why the attribute is missing."""
+    if not hasattr(method, "transform"):
+        raise InputError(f"{method} gives rankings and no vectors; use rank(X, k) instead of transform(X)")
+    return True
 
-    first: Method
-    second: Method
 
-    def __post_init__(self):
+class Chain(VectorMethod, auto_wrap_output_keys=None):
+    """One method after the other: the second works on, and learns from, the vectors that the first gives.
+
+    Parameters
+    ----------
+    first : VectorMethod
+    second : Method
+        The chain has `transform` if this one has.
+
+    Attributes
+    ----------
+    first_, second_ : Method
+        Fitted copies.
+    """
+
+    _learned = "second_"
+
+    def __init__(self, first: Method, second: Method) -> None:
+        self.first = first
+        self.second = second
+
+    @property
+    def n_parameters_(self) -> int:
+        self._check_fitted()
+        return self.first_.n_parameters_ + self.second_.n_parameters_
+
+    @available_if(lambda self: _gives_vectors(self.second))
+    def transform(self, X: Any) -> Any:
+        """New vectors of the same items, by both methods; see VectorMethod.transform."""
+        return super().transform(X)
+
+    @available_if(lambda self: _gives_vectors(self.second))
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """fit(X, y).transform(X)."""
+        return self.fit(X, y).transform(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.second_._n_features_out
+
+    def _check_settings(self) -> None:
         for name in ("first", "second"):
             if not isinstance(getattr(self, name), Method):
                 raise InputError(f"{name} is {getattr(self, name)!r}; wanted a method such as Raw()")
+        _gives_vectors(self.first)
 
-    @property
-    def n_parameters(self) -> int:
-        return self.first.n_parameters + self.second.n_parameters
+    def _learn(self, items: Embeddings) -> None:
+        self.first_ = clone(self.first).fit(items)
+        self.second_ = clone(self.second).fit(self.first_.transform(items))
 
-    def fit(self, training: Embeddings, *, seed: int = 0) -> "Chain":
-        self.second.fit(self.first.fit(training, seed=seed).transform(training), seed=seed)
-        return self
+    def _moved(self, items: Embeddings) -> Embeddings:
+        return self.second_.transform(self.first_.transform(items))
 
-    def transform(self, items: Embeddings) -> Embeddings:
-        return self.second.transform(self.first.transform(items))
+    def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        return self.second_.rank(self.first_.transform(items), k)
 
-    def rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
-        return self.second.rank(self.first.transform(items), k)
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = any(getattr(part, "_needs_labels", False) for part in (self.first, self.second))
+        return tags
 
 
-class LinearMap(Method):
+class LinearMap(VectorMethod):
     """normalise((x - mean) M) with map_ M (d, m) from fit and mean_ (d,), or 0 without centring."""
 
+    _learned = "map_"
+    _least = (2, 2)
     map_: np.ndarray
-    mean_: np.ndarray | float = 0.0
+    mean_: np.ndarray | float
 
     @property
-    def n_parameters(self) -> int:
-        check_fitted(self, "map_")
+    def n_parameters_(self) -> int:
+        self._check_fitted()
         return self.map_.size + (np.size(self.mean_) if np.ndim(self.mean_) else 0)
 
-    def transform(self, items: Embeddings) -> Embeddings:
-        check_fitted(self, "map_")
-        check_dimensions(items, len(self.map_))
+    @property
+    def _n_features_out(self) -> int:
+        return self.map_.shape[1]
+
+    def _moved(self, items: Embeddings) -> Embeddings:
         # In float64, rounded once: equal vectors stay equal wherever they lie in memory, and tie.
         return with_vectors(items, (items.vectors.astype(np.float64) - self.mean_) @ self.map_)
+
+
+def with_random_state(method: Method, seed: int) -> Method:
+    """A copy of a method, not fitted, that draws from this seed, and so do its parts; seeds it has are replaced."""
+    copy = clone(method)
+    names = [name for name in copy.get_params() if name.split("__")[-1] == "random_state"]
+    return copy.set_params(**dict.fromkeys(names, seed))
 
 
 # ---- vectors and rankings ----------------------------------------------------------------------------------------
@@ -142,37 +295,3 @@ def training_codes(training: Embeddings) -> np.ndarray:
     if training.labels is None:
         raise InputError("the training items have no labels; wanted one per item to learn from")
     return label_codes(training.labels)
-
-
-def check_depth(items: Embeddings, k: int) -> None:
-    if not (isinstance(k, Integral) and 1 <= k < len(items)):
-        raise InputError(
-            f"k = {k} ranks asked of {len(items)} items; wanted 1 ≤ k ≤ {len(items) - 1}: lower k or bring more items"
-        )
-
-
-def check_whole(name: str, value, least: int) -> None:
-    if not (isinstance(value, Integral) and value >= least):
-        raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
-
-
-def check_share(name: str, value, *, below_one: bool = False) -> None:
-    if not (isinstance(value, Real) and 0 <= value <= 1) or (below_one and value == 1):
-        raise InputError(f"{name} is {value!r}; wanted 0 ≤ {name} {'<' if below_one else '≤'} 1")
-
-
-def check_not_negative(name: str, value) -> None:
-    if not (isinstance(value, Real) and 0 <= value < np.inf):
-        raise InputError(f"{name} is {value!r}; wanted a finite number, at least 0")
-
-
-def check_fitted(method: Method, learned: str) -> None:
-    if not hasattr(method, learned):
-        raise NotFittedError(f"{method} has not learned anything yet: call fit(training) first")
-
-
-def check_dimensions(items: Embeddings, dim: int) -> None:
-    if items.dim != dim:
-        raise InputError(
-            f"the items have {items.dim} dimensions but the training items had {dim}; use vectors of one encoder"
-        )

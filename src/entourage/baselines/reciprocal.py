@@ -5,21 +5,14 @@ values that are not 0, so all of them are one sparse matrix. N items, n queries 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from entourage.baselines.method import (
-    Method,
-    best_scored,
-    check_depth,
-    check_share,
-    check_whole,
-    cosine_blocks,
-)
+from entourage.baselines.method import Method, best_scored, cosine_blocks
 from entourage.neighbors import search
 from entourage.neighbors.reciprocal import neighbor_sets, reciprocal_sets
+from entourage.runtime.checks import check_share, check_whole
 from entourage.values import Embeddings, Neighbors
 
 __all__ = ["KReciprocal", "jaccard_distances", "reciprocal_encodings"]
@@ -57,32 +50,34 @@ def jaccard_distances(encodings: csr_array, by_item: csr_array, block: slice) ->
     return 1 - shared / (2 - shared)
 
 
-@dataclass
 class KReciprocal(Method):
     """Rank by (1 - weight) * Jaccard distance of the encodings + weight * d, the similarity given being 1 - that.
 
     d_ij = (2 - 2 s_ij) / max_l (2 - 2 s_il), as in the authors' code: squared distances, scaled row by row to at
     most 1. A set is taken in when at least 2/3 of it lies inside, as in the paper (their code asks for more). k1 and k2
-    larger than the set of items mean all of them.
+    larger than the set of items mean all of them. Nothing is learned.
+
+    Parameters
+    ----------
+    k1 : int
+        Neighbours looked at for mutual ones.
+    k2 : int
+        Nearest items, itself included, whose encodings are averaged; 1 leaves each as it is.
+    weight : float
+        Of the original distance.
     """
 
-    k1: int = 20
-    """Neighbours looked at for mutual ones."""
-    k2: int = 6
-    """Nearest items, itself included, whose encodings are averaged; 1 leaves each as it is."""
-    weight: float = 0.3
-    """Of the original distance."""
+    def __init__(self, k1: int = 20, k2: int = 6, weight: float = 0.3) -> None:
+        self.k1 = k1
+        self.k2 = k2
+        self.weight = weight
 
-    def __post_init__(self):
+    def _check_settings(self) -> None:
         check_whole("k1", self.k1, 1)
         check_whole("k2", self.k2, 1)
         check_share("weight", self.weight)
 
-    def rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
-        check_depth(items, k)
-        return self._blocks(items, k)
-
-    def _blocks(self, items, k):
+    def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         encodings = reciprocal_encodings(items, self.k1, self.k2)
         by_item = encodings.T.tocsr()
         for block, cosines in cosine_blocks(items):

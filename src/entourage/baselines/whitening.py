@@ -4,12 +4,11 @@ Every map is regularised alike: an eigenvalue w counts as (1 - shrinkage) w + sh
 N training items of C classes, d dimensions.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from entourage.baselines.method import LinearMap, check_share, check_whole, training_codes
+from entourage.baselines.method import LinearMap, training_codes
 from entourage.errors import InputError
+from entourage.runtime.checks import check_share, check_whole
 from entourage.training.linear_maps import (
     class_means,
     eigen,
@@ -62,54 +61,87 @@ def lda_map(vectors, codes, shrinkage: float, n_components: int | None = None) -
     return whitening @ axes[:, :m]
 
 
-@dataclass
 class PCAWhitening(LinearMap):
-    """Centre on the training mean and scale every principal axis alike; labels are not used."""
+    """Centre on the training mean and scale every principal axis alike; labels are not used.
 
-    n_components: int | None = None
-    """How many leading axes are kept; all if None."""
-    shrinkage: float = 0.1
+    Parameters
+    ----------
+    n_components : int, optional
+        How many leading axes are kept; all by default.
+    shrinkage : float
+        How far the eigenvalues are drawn to their mean, from 0 to 1.
 
-    def __post_init__(self):
+    Attributes
+    ----------
+    map_ : ndarray of shape (d, m)
+    mean_ : ndarray of shape (d,)
+    """
+
+    def __init__(self, n_components: int | None = None, shrinkage: float = 0.1) -> None:
+        self.n_components = n_components
+        self.shrinkage = shrinkage
+
+    def _check_settings(self) -> None:
         check_share("shrinkage", self.shrinkage)
-        if self.n_components is not None:
-            check_whole("n_components", self.n_components, 1)
+        check_whole("n_components", self.n_components, 1, none=True)
 
-    def fit(self, training: Embeddings, *, seed: int = 0) -> "PCAWhitening":
-        self.mean_, self.map_ = pca_whitening_map(training.vectors, self.shrinkage, self.n_components)
-        return self
+    def _learn(self, items: Embeddings) -> None:
+        self.mean_, self.map_ = pca_whitening_map(items.vectors, self.shrinkage, self.n_components)
 
 
-@dataclass
 class WithinClassWhitening(LinearMap):
     """Within-class covariance normalisation (WCCN): directions in which a class varies much count less.
 
     "Within-class Covariance Normalization for SVM-based Speaker Recognition" (Hatch et al. 2006); no centring.
+
+    Parameters
+    ----------
+    shrinkage : float
+        How far the eigenvalues are drawn to their mean, from 0 to 1.
+
+    Attributes
+    ----------
+    map_ : ndarray of shape (d, d)
     """
 
-    shrinkage: float = 0.1
+    _needs_labels = True
 
-    def __post_init__(self):
+    def __init__(self, shrinkage: float = 0.1) -> None:
+        self.shrinkage = shrinkage
+
+    def _check_settings(self) -> None:
         check_share("shrinkage", self.shrinkage)
 
-    def fit(self, training: Embeddings, *, seed: int = 0) -> "WithinClassWhitening":
-        self.map_ = within_class_whitening_map(training.vectors, training_codes(training), self.shrinkage)
-        return self
+    def _learn(self, items: Embeddings) -> None:
+        self.mean_ = 0.0
+        self.map_ = within_class_whitening_map(items.vectors, training_codes(items), self.shrinkage)
 
 
-@dataclass
 class LDA(LinearMap):
-    """Linear discriminant analysis: within-class whitening, then the axes along which classes differ; no centring."""
+    """Linear discriminant analysis: within-class whitening, then the axes along which classes differ; no centring.
 
-    shrinkage: float = 0.1
-    n_components: int | None = None
-    """How many axes are kept; min(C - 1, d), which is all there are, if None."""
+    Parameters
+    ----------
+    shrinkage : float
+        How far the eigenvalues are drawn to their mean, from 0 to 1.
+    n_components : int, optional
+        How many axes are kept; by default all there are, min(C - 1, d).
 
-    def __post_init__(self):
+    Attributes
+    ----------
+    map_ : ndarray of shape (d, m)
+    """
+
+    _needs_labels = True
+
+    def __init__(self, shrinkage: float = 0.1, n_components: int | None = None) -> None:
+        self.shrinkage = shrinkage
+        self.n_components = n_components
+
+    def _check_settings(self) -> None:
         check_share("shrinkage", self.shrinkage)
-        if self.n_components is not None:
-            check_whole("n_components", self.n_components, 1)
+        check_whole("n_components", self.n_components, 1, none=True)
 
-    def fit(self, training: Embeddings, *, seed: int = 0) -> "LDA":
-        self.map_ = lda_map(training.vectors, training_codes(training), self.shrinkage, self.n_components)
-        return self
+    def _learn(self, items: Embeddings) -> None:
+        self.mean_ = 0.0
+        self.map_ = lda_map(items.vectors, training_codes(items), self.shrinkage, self.n_components)

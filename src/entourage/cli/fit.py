@@ -44,17 +44,18 @@ def fit(
     if resume and recipe != "paper":
         raise InputError(f"--resume goes on with the paper's recipe, but --recipe is {recipe}; leave --resume out")
     checkpoint = _checkpoint_of(out, resume=resume, overwrite=overwrite) if recipe == "paper" else None
+    paper_only = {"out_dim": out_dim, "epochs": epochs, "patience": patience, "learning_rate": learning_rate}
+    settings = _settings(recipe, neighbors, blocks, paper_only)
     items = read_vectors(vectors, labels=labels)
     check_labelled(items, vectors, "--labels")
 
-    from entourage.refiner.estimator import ContextRefiner
+    from entourage.refiner.recipes import RECIPES
 
-    asked = {"out_dim": out_dim, "epochs": epochs, "patience": patience, "learning_rate": learning_rate}
-    given = {name: value for name, value in asked.items() if value is not None}
-    refiner = ContextRefiner(neighbors, blocks, recipe=recipe, seed=seed, **given)
+    refiner = RECIPES[recipe](**settings, random_state=seed)
+    kept = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
     try:
         with terminal_progress() as progress:
-            refiner.fit(items, checkpoint=checkpoint, resume=resume, progress=progress)
+            refiner.fit(items, **kept, progress=progress)
     except KeyboardInterrupt:
         if checkpoint and checkpoint.exists():
             typer.echo(f"stopped; {checkpoint} keeps the finished epochs: add --resume to go on", err=True)
@@ -70,6 +71,18 @@ def fit(
     print_warnings(report["warnings"])
     tables = [facts(report["protocol"])] + ([facts(report["metrics"], percent=True)] if report["metrics"] else [])
     print_report(report | {"model": str(out)}, as_json, *tables, f"Written to {out}")
+
+
+def _settings(recipe: str, neighbors: int | None, blocks: int | None, paper_only: dict) -> dict:
+    """What was given, by the names of the recipe's own parameters."""
+    if recipe not in ("relational", "paper"):
+        raise InputError(f"--recipe is {recipe!r}; wanted relational or paper")
+    given = {"n_neighbors": neighbors, "n_steps" if recipe == "relational" else "n_blocks": blocks}
+    for name, value in paper_only.items():
+        if value is not None and recipe == "relational":
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} is {value} but only --recipe paper uses it; leave it out or change the recipe")
+    return {name: value for name, value in (given | paper_only).items() if value is not None}
 
 
 def _checkpoint_of(out: Path, *, resume: bool, overwrite: bool) -> Path:

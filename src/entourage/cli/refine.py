@@ -103,7 +103,7 @@ def refine(
     known = kept.read(vectors, context if gallery is not None else None)
 
     from entourage.evaluation.movement import cosines
-    from entourage.refiner.estimator import ContextRefiner
+    from entourage.refiner import ContextRefiner, load_refiner
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import write_like
 
@@ -111,9 +111,9 @@ def refine(
         if model is None:
             refiner = ContextRefiner(neighbors).fit(items if gallery is None else gallery, progress=progress)
         else:
-            refiner = ContextRefiner.load(model)
+            refiner = load_refiner(model)
         if known is None:
-            refined = refiner.transform(items, gallery, steps=steps, progress=progress)
+            refined = refiner.transform(items, gallery, steps=steps, progress=progress).vectors
         else:
             by = "universal, no labels" if model is None else str(model)
             refinement = kept.keep(refiner, known, steps, by, overwrite=overwrite, progress=progress)
@@ -122,7 +122,7 @@ def refine(
             write_like(vectors, out, refined)
         if context_out is not None:
             among = items if gallery is None else gallery
-            write_like(context, context_out, refiner.transform(among, steps=steps, progress=progress))
+            write_like(context, context_out, refiner.transform(among, steps=steps, progress=progress).vectors)
     warnings = refiner.report()["warnings"] if model is None else []
     if known is not None:
         warnings = refinement.document["warnings"]  # with those of the scores
@@ -135,7 +135,7 @@ def refine(
         "context": "transductive: the vectors themselves" if gallery is None else f"gallery: {len(gallery)} items",
         "neighbors": f"{refiner.n_neighbors_}, exact, ties by id",
         "own_item": _own_item(items, gallery),
-        "steps": refiner.n_blocks_ if steps is None else steps,
+        "steps": refiner.n_steps_ if steps is None else steps,
     }
     metrics = dict(refiner.report()["metrics"]) if model is None else {}
     metrics |= cosines(items, refined)

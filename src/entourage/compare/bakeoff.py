@@ -7,6 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
+from entourage.baselines import with_random_state
 from entourage.compare.contenders import BUDGET, Contender, chosen_in_fit, select
 from entourage.compare.memory import peak_memory
 from entourage.compare.tuning import CLASSES_TO_REHEARSE, choose_settings
@@ -163,7 +164,7 @@ def _run(contender: Contender, training: Embeddings, test: Embeddings, seed: int
         start = perf_counter()
         settings = contender.fixed | choose_settings(contender.build, contender.stages, training, seed=seed).settings
         tuned = perf_counter()
-        method = contender.build(**settings).fit(training, seed=seed)
+        method = with_random_state(contender.build(**settings), seed).fit(training)
         fitted = perf_counter()
         per_query = evaluate_ranking(test, method.rank)
         applied = perf_counter()
@@ -174,7 +175,7 @@ def _run(contender: Contender, training: Embeddings, test: Embeddings, seed: int
         fit_seconds=fitted - start,
         apply_seconds=applied - fitted,
         peak_memory_mb=peak.mb,
-        parameters=method.n_parameters,
+        parameters=method.n_parameters_,
     )
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 
+from sklearn.utils import get_tags
+
 from entourage.baselines import (
     LDA,
     Chain,
@@ -19,13 +21,15 @@ from entourage.baselines import (
     Method,
     PCAWhitening,
     QueryExpansion,
+    QuerySideExpansion,
     Raw,
     SelfAttention,
+    VectorMethod,
     WithinClassWhitening,
 )
-from entourage.baselines.method import check_fitted, with_vectors
 from entourage.compare.tuning import LONGEST_TRAINING
 from entourage.errors import InputError
+from entourage.refiner.recipes import RECIPES
 from entourage.values import Embeddings
 
 __all__ = ["BUDGET", "CONTENDERS", "Contender", "Refined", "chosen_in_fit", "select"]
@@ -49,33 +53,43 @@ class Contender:
     @property
     def draws_nothing(self) -> bool:
         """Whether every seed gives the same: nothing is chosen and nothing learned."""
-        return not self.stages and type(self.build(**self.fixed)).fit is Method.fit
+        return not self.stages and not get_tags(self.build(**self.fixed)).requires_fit
 
 
-@dataclass
-class Refined(Method):
-    """A context refiner as one of the methods; `universal` fits it without labels."""
+class Refined(VectorMethod):
+    """A refiner as one of the methods; `universal` fits it without labels.
 
-    recipe: str = "relational"
-    universal: bool = False
+    Parameters
+    ----------
+    recipe : {"relational", "paper"}
+    universal : bool
+    random_state : int
+
+    Attributes
+    ----------
+    refiner_ : ContextRefiner or PaperRefiner
+    """
+
+    _learned = "refiner_"
+
+    def __init__(self, recipe: str = "relational", universal: bool = False, random_state: int = 0) -> None:
+        self.recipe = recipe
+        self.universal = universal
+        self.random_state = random_state
 
     @property
-    def n_parameters(self) -> int:
-        check_fitted(self, "refiner_")
-        return int(self.refiner_.n_parameters_)
+    def n_parameters_(self) -> int:
+        self._check_fitted()
+        return self.refiner_.n_parameters_
 
-    def fit(self, training: Embeddings, *, seed: int = 0) -> "Refined":
-        from entourage.refiner.estimator import ContextRefiner  # the other methods do without it
+    def _learn(self, items: Embeddings) -> None:
+        refiner = RECIPES[self.recipe](random_state=self.random_state)
+        self.refiner_ = refiner.fit(_without_labels(items) if self.universal else items)
 
-        self.refiner_ = ContextRefiner(recipe=self.recipe, seed=seed)
-        self.refiner_.fit(_without_labels(training) if self.universal else training)
-        return self
-
-    def transform(self, items: Embeddings) -> Embeddings:
-        check_fitted(self, "refiner_")
+    def _moved(self, items: Embeddings) -> Embeddings:
         if self.universal:  # it learns nothing, and judges by the items themselves whether it would help
-            self.refiner_.fit(_without_labels(items))
-        return with_vectors(items, self.refiner_.transform(items))
+            return items.replace_vectors(self.refiner_.fit_transform(_without_labels(items)).vectors)
+        return self.refiner_.transform(items)
 
 
 def _without_labels(items: Embeddings) -> Embeddings:
@@ -134,7 +148,7 @@ CONTENDERS = {
         Contender("average-qe", partial(QueryExpansion, alpha=0), [_grid(k=[4, 6, 8, 12, 16, 24, 32, 48, 64, 128])]),
         Contender(
             "alpha-qe-query",
-            partial(QueryExpansion, sides="query"),
+            QuerySideExpansion,
             [_grid(k=[4, 8, 16, 32], alpha=[0, 1, 2, 3, 4, 5])],
         ),
         Contender("alpha-qe", QueryExpansion, _EXPANSION),

@@ -13,7 +13,7 @@ import numpy as np
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.movement import mean_cosine
 from entourage.neighbors import search_blocks
-from entourage.refiner.network import Graph, build_graph
+from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.universal import LEAST_ITEMS, Forecast, universal_network
 from entourage.values import Embeddings, label_codes
 
@@ -88,8 +88,8 @@ def examine(items: Embeddings, *, progress=None) -> Diagnosis:
     'refinement should help'
     """
     network = universal_network()
-    graph = build_graph(items, int(network.n_neighbors), progress)
-    chances = network.scorer.probabilities(graph.relations) if graph.found.k else None
+    graph = build_graph(items, network.n_neighbors, progress)
+    chances = network.scorer.probabilities(graph.relations) if graph.neighbors.k else None
     findings = [*_copies(items, graph), *_belief(graph, chances), *_hubness(graph), _cone(items)]
     if items.labels is not None:
         k = next(found.value for found in findings if found.name == "suggested_k")
@@ -105,9 +105,9 @@ def _protocol(items: Embeddings, graph: Graph) -> dict:
         "dimensions": items.dim,
         "classes": None if items.labels is None else len(np.unique(items.labels)),
         "neighbors": "exact, cosine, ties by id, copies counted once",
-        "purity_of": min(PURITY_OF, graph.found.k),
-        "hubness_at": min(HUBNESS_AT, graph.found.k),
-        "copies_from_similarity": graph.copies_from,
+        "purity_of": min(PURITY_OF, graph.neighbors.k),
+        "hubness_at": min(HUBNESS_AT, graph.neighbors.k),
+        "copies_from_similarity": graph.copy_similarity,
     }
 
 
@@ -161,7 +161,7 @@ def _judge_by_labels(values: dict) -> str:
 
 
 def _doubt(values: dict) -> str | None:
-    return Forecast(values["estimated_purity"] or 0.0, values["distinct_items"]).doubt
+    return Forecast(values["estimated_purity"] or 0.0, values["distinct_items"]).warning
 
 
 def _line(outcome: str, reason: str, advice: str) -> str:
@@ -191,19 +191,20 @@ def _belief(graph: Graph, chances: np.ndarray | None) -> list[Finding]:
     beyond = of_last >= 0.5  # the list ends among neighbours it believes in: there are more
     k = int(np.clip(round(float(believed) * (1 + beyond)), LEAST_K, MOST_K))
     k = min(k, max(len(graph.items) // 4, 1))  # refinement looks at no more
-    why = f"it believes in {believed:.1f} of {graph.found.k}{', the last among them' * bool(beyond)}"
+    nearest = min(PURITY_OF, graph.neighbors.k)
+    why = f"it believes in {believed:.1f} of {graph.neighbors.k}{', the last among them' * bool(beyond)}"
     return [
         Finding(
             "estimated_purity",
             float(chances[:, :PURITY_OF].mean()),
-            f"of the {min(PURITY_OF, graph.found.k)} nearest, the share the universal scorer takes for the same class",
+            f"of the {nearest} nearest, the share the universal scorer takes for the same class",
         ),
         Finding("suggested_k", k, f"neighbours to look at, `entourage refine VECTORS --neighbors {k}`: {why}"),
     ]
 
 
 def _hubness(graph: Graph) -> list[Finding]:
-    rows = graph.found.rows[:, :HUBNESS_AT]  # (G, k)
+    rows = graph.neighbors.rows[:, :HUBNESS_AT]  # (G, k)
     if not rows.size:
         return [Finding(name, None) for name in ("hubness", "never_listed", "most_listed")]
     listed = np.bincount(rows.ravel(), minlength=len(rows))
@@ -234,7 +235,7 @@ def _cone(items: Embeddings) -> Finding:
 
 def _purity(graph: Graph) -> list[Finding]:
     """Of distinct items; a copy's label is that of the item that stands for it."""
-    rows = graph.found.rows[:, :PURITY_OF]  # (G, k)
+    rows = graph.neighbors.rows[:, :PURITY_OF]  # (G, k)
     count, k = rows.shape
     if not k:
         names = ("true_purity", "chance_purity", "possible_purity", "above_chance", "room")
@@ -305,7 +306,7 @@ def _copies_across_labels(items: Embeddings, group: np.ndarray) -> list[Finding]
 def _confusable_classes(graph: Graph) -> Finding:
     """The pairs of classes with the most neighbours in each other's class, both ways together."""
     names, codes = np.unique(graph.items.labels, return_inverse=True)
-    rows = graph.found.rows[:, :PURITY_OF]  # (G, k)
+    rows = graph.neighbors.rows[:, :PURITY_OF]  # (G, k)
     own, other = np.broadcast_to(codes[:, None], rows.shape), codes[rows]
     wrong = own != other
     ends = np.sort(np.stack([own[wrong], other[wrong]], axis=1), axis=1)

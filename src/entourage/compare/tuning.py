@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from entourage.baselines import Chain, LinearHead, Method, Raw
+from entourage.baselines import Chain, LinearHead, Method, Raw, with_random_state
 from entourage.evaluation import evaluate_ranking
 from entourage.refiner.rehearsal import FOLDS, Rehearsal, make_rehearsals
 from entourage.training.linear_maps import head_maps_by_epoch
@@ -104,7 +104,7 @@ class _Fold:
     """
 
     def __init__(self, rehearsal: Rehearsal, seed: int):
-        self.seed, self._sides = seed, (rehearsal.taught, rehearsal.stage)
+        self.seed, self._sides = seed, (rehearsal.training, rehearsal.held_out)
         self._last_applied = "", self._sides
         self._heads: dict[float, dict[int, np.ndarray]] = {}
 
@@ -119,17 +119,17 @@ class _Fold:
     def _applied(self, first: Method) -> tuple[Embeddings, Embeddings]:
         """Both sides as the first part of a chain hands them on."""
         if repr(first) != self._last_applied[0]:
-            self._fitted(first, self._sides[0])
-            self._last_applied = repr(first), tuple(map(first.transform, self._sides))
+            fitted = self._fitted(first, self._sides[0])
+            self._last_applied = repr(first), tuple(map(fitted.transform, self._sides))
         return self._last_applied[1]
 
     def _fitted(self, method: Method, seen: Embeddings) -> Method:
+        method = with_random_state(method, self.seed)
         if not isinstance(method, LinearHead) or seen is not self._sides[0]:
-            return method.fit(seen, seed=self.seed)
+            return method.fit(seen)
         rate = method.learning_rate
         if method.epochs not in self._heads.get(rate, {}):
             epochs = range(1 + max(method.epochs, LONGEST_TRAINING))
             codes = label_codes(seen.labels)
             self._heads[rate] = head_maps_by_epoch(seen.vectors, codes, epochs, learning_rate=rate, seed=self.seed)
-        method.map_ = self._heads[rate][method.epochs].astype(np.float64)
-        return method
+        return method.fit_to(self._heads[rate][method.epochs])

@@ -140,7 +140,7 @@ def save_encoder(folder, encoder: nn.Module, *, overwrite: bool = False) -> None
 
 def load_encoder(folder) -> nn.Module:
     """The encoder that save_encoder wrote, ready to embed."""
-    config, weights = read_model(folder, _SYSTEM)
+    config, weights = read_model(folder, _SYSTEM, "torch")
     with usable_model(folder):
         encoder = _from_config(config)
         encoder.load_state_dict(weights)

@@ -12,7 +12,7 @@ import numpy as np
 from entourage.runtime.jit import compiled
 from entourage.runtime.threads import share_out
 
-__all__ = ["add", "attend", "gather_step", "silu", "unit_sum"]
+__all__ = ["add", "attend", "gather_step", "normalise", "silu", "unit_sum"]
 
 # Sums may be taken in any order, so that they are vectorised; infinities and NaN keep their meaning.
 _compiled = compiled(fastmath={"arcp", "contract", "nsz", "reassoc"})
@@ -46,6 +46,12 @@ def unit_sum(a: float, x: np.ndarray, b: float, y: np.ndarray, *, bias=None, out
     a, b, result = x.dtype.type(a), x.dtype.type(b), _place(out, x)
     share_out(lambda *part: _unit_sum(a, x, b, y, bias, result, *part), len(x))
     return result
+
+
+def normalise(x: np.ndarray) -> np.ndarray:
+    """x (N, d) scaled to rows of length 1, in the place of x; rows of zeros stay."""
+    share_out(lambda *part: _normalise_rows(x, *part), len(x))
+    return x
 
 
 def add(y: np.ndarray, x: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -152,6 +158,12 @@ def _unit_sum(a, x, b, y, bias, result, start, stop):
         for c in range(x.shape[1]):
             result[i, c] = a * x[i, c] + b * y[i, c] + bias[c]
         _normalise(result[i])
+
+
+@_compiled
+def _normalise_rows(x, start, stop):
+    for i in range(start, stop):
+        _normalise(x[i])
 
 
 @_compiled

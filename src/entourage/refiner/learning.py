@@ -7,29 +7,30 @@ nothing is among the candidates. The best MAP@R wins among those whose R@1 is no
 in sparse galleries lose at most a point of MAP@R. That makes 22 settings at most.
 """
 
-import copy
 import functools
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-import torch
 
-from entourage.refiner.network import RelationalNetwork, RelationScorer, build_graph, estimated_purity, fit_scorer
+from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
+from entourage.refiner.graph import build_graph
+from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.rehearsal import (
     FOLDS,
-    NO_MAP,
     SPARSE,
     Rehearsal,
-    Stage,
-    Trial,
-    base_maps,
+    RehearsalGraph,
+    ValidationGallery,
     make_rehearsals,
-    mapped_by,
     score,
-    sparse_stages,
+    sparse_galleries,
 )
 from entourage.refiner.relations import RELATIONS
+from entourage.refiner.scorer import RelationScorer, estimated_purity
+from entourage.refiner.scorer_training import fit_scorer
+from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import fit_universal, universal_network
 from entourage.training.sampling import check_usable_classes, usable_classes
 from entourage.values import Embeddings, label_codes
@@ -74,29 +75,47 @@ class Chosen:
     best: Scored
 
 
-def fit_relational(settings, items: Embeddings, *, progress=None) -> tuple[RelationalNetwork, dict]:
-    """Learn from labelled items by the settings of a ContextRefiner; (network, report)."""
+def fit_relational(settings: RefinerSettings, items: Embeddings, progress=None) -> tuple[RelationalNetwork, dict]:
+    """Learn a network from labelled items.
+
+    Parameters
+    ----------
+    settings : RefinerSettings
+    items : Embeddings
+        N items with labels; two classes of two items or more at least.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    network : RelationalNetwork
+    report : dict
+        {"protocol", "metrics", "warnings"}.
+    """
     check_usable_classes(items.labels)
     universal = universal_network(settings.n_neighbors)
     codes = label_codes(items.labels)
     if len(usable_classes(codes)) < 2 * FOLDS:
-        network, report = fit_universal(settings, items, progress=progress)
+        network, report, _ = fit_universal(settings, items, progress)
         report["warnings"].append("too few classes to rehearse with: the universal scorer is used as it is")
         return network, report
-    rehearsals = make_rehearsals(items, codes, settings.seed, progress)
+    rehearsals = make_rehearsals(items, codes, settings.random_state, progress)
     network, chosen = _learn(settings, universal, rehearsals, progress)
     if chosen.base != NO_MAP:
-        network.base = torch.from_numpy(base_maps(items.vectors, codes, [chosen.base], settings.seed)[chosen.base])
+        maps = learn_base_maps(items.vectors, codes, [chosen.base], settings.random_state)
+        network = replace(network, base_map=maps[chosen.base])
     return network, _report(settings, codes, chosen)
 
 
 # ---- the base map --------------------------------------------------------------------------------------------------
 
 
-def _choose_base(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress) -> tuple:
-    """(the base map that the universal network refines best, its stages, how the raw vectors did)."""
-    stages = {NO_MAP: [Stage(rehearsal.stage, np.ones(len(rehearsal.stage), bool)) for rehearsal in rehearsals]}
-    raw = _average("raw", map(score, stages[NO_MAP]))
+def _choose_base(
+    settings: RefinerSettings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress
+) -> tuple[tuple[float, int], list[ValidationGallery], Scored]:
+    """(the base map that the universal network refines best, its galleries, how the raw vectors did)."""
+    galleries = {NO_MAP: [_all_queries(rehearsal.held_out) for rehearsal in rehearsals]}
+    raw = _average("raw", map(score, galleries[NO_MAP]))
     tried, best = {}, NO_MAP
     rounds = (
         lambda: [(shrinkage, 0) for shrinkage in SHRINKAGES],
@@ -105,35 +124,44 @@ def _choose_base(settings, universal: RelationalNetwork, rehearsals: list[Rehear
     )
     for number, candidates in enumerate(rounds):
         new = [candidate for candidate in candidates() if candidate not in tried]
-        stages |= _mapped_stages(rehearsals, [candidate for candidate in new if candidate != NO_MAP], settings.seed)
+        galleries |= _mapped_galleries(rehearsals, [c for c in new if c != NO_MAP], settings.random_state)
         for candidate in new:
-            trials = [Trial(stage, int(universal.n_neighbors), settings.n_blocks_) for stage in stages[candidate]]
-            refined = _refined(trials, [universal.scorer] * len(trials), float(universal.sharpness))
-            tried[candidate] = _average(candidate, [score(r(float(universal.blend))) for r in refined])
+            graphs = _graphs(galleries[candidate], universal.n_neighbors, settings)
+            refined = _refined(graphs, [universal.scorer] * len(graphs), universal.sharpness)
+            tried[candidate] = _average(candidate, [score(r(universal.blend)) for r in refined])
         best = best_of(list(tried.values()), raw).settings
-        stages = {best: stages[best]}
-        _tell(progress, "choosing a base map", number + 1, len(rounds))
-    return best, stages[best], raw
+        galleries = {best: galleries[best]}
+        _show(progress, "choosing a base map", number + 1, len(rounds))
+    return best, galleries[best], raw
 
 
-def _mapped_stages(rehearsals: list[Rehearsal], candidates: list[tuple], seed: int) -> dict[tuple, list[Stage]]:
-    """The stage of every rehearsal under every candidate for the base map, learned from the taught classes."""
+def _mapped_galleries(
+    rehearsals: list[Rehearsal], candidates: list[tuple[float, int]], seed: int
+) -> dict[tuple[float, int], list[ValidationGallery]]:
+    """The held-out items of every rehearsal under every candidate for the base map, learned from the other folds."""
     mapped = {candidate: [] for candidate in candidates}
     for rehearsal in rehearsals if candidates else ():
-        stage, taught = rehearsal.stage, rehearsal.taught
-        for candidate, base in base_maps(taught.vectors, label_codes(taught.labels), candidates, seed).items():
-            mapped[candidate].append(Stage(mapped_by(stage, base), np.ones(len(stage), bool)))
+        training = rehearsal.training
+        maps = learn_base_maps(training.vectors, label_codes(training.labels), candidates, seed)
+        for candidate, base_map in maps.items():
+            mapped[candidate].append(_all_queries(apply_base_map(rehearsal.held_out, base_map)))
     return mapped
+
+
+def _all_queries(items: Embeddings) -> ValidationGallery:
+    return ValidationGallery(items, np.ones(len(items), bool))
 
 
 # ---- how to weigh --------------------------------------------------------------------------------------------------
 
 
-def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress) -> tuple:
+def _learn(
+    settings: RefinerSettings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress
+) -> tuple[RelationalNetwork, Chosen]:
     """(network without its base map, what was chosen and how it did)."""
     base, dense, raw = _choose_base(settings, universal, rehearsals, progress)
-    sparse = [stage for rehearsal in rehearsals for stage in sparse_stages(rehearsal, base, settings.seed)]
-    alone = (int(universal.n_neighbors), "universal", 1.0, 1.0)  # the base map without refinement
+    sparse = [gallery for r in rehearsals for gallery in sparse_galleries(r, base, settings.random_state)]
+    alone = (universal.n_neighbors, "universal", 1.0, 1.0)  # the base map without refinement
     unrefined = _average(alone, map(score, dense))
     nothing = max(raw, unrefined, key=lambda scored: scored.recall_at_1)
     best = _choose_weighing(settings, universal, dense, sparse, unrefined, nothing, progress)
@@ -143,73 +171,90 @@ def _learn(settings, universal: RelationalNetwork, rehearsals: list[Rehearsal], 
     return _network(settings, universal, chosen, dense, sparse, progress), chosen
 
 
-def _choose_weighing(settings, universal, dense, sparse, unrefined: Scored, nothing: Scored, progress) -> Scored:
+def _choose_weighing(
+    settings: RefinerSettings,
+    universal: RelationalNetwork,
+    dense: list[ValidationGallery],
+    sparse: list[ValidationGallery],
+    unrefined: Scored,
+    nothing: Scored,
+    progress,
+) -> Scored:
     """First the neighbours and the scorer, with the middle of the other settings; then those, with what was chosen."""
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
     middle = (SHARPNESS[len(SHARPNESS) // 2], BLENDS[len(BLENDS) // 2])
     unrefined_sparse = _average("base map alone", map(score, sparse))
-    views = [_View(settings, universal, k, dense, sparse) for k in neighbors]
+    evaluators = [_Evaluator(settings, universal, k, dense, sparse) for k in neighbors]
     harmless, done = {}, 0
-    for view in views:
+    for evaluator in evaluators:
         for name in ("universal", "adapted"):
-            scored, in_sparse = view.scores(name, *middle)
+            scored, in_sparse = evaluator.scores(name, *middle)
             if in_sparse.no_worse_than(unrefined_sparse):
-                harmless[scored] = view
+                harmless[scored] = evaluator
             done += 1
-            _tell(progress, "choosing neighbours and scorer", done, 2 * len(views))
+            _show(progress, "choosing neighbours and scorer", done, 2 * len(evaluators))
     first = best_of(list(harmless), nothing) if harmless else None
-    view, name = (harmless[first], first.settings[1]) if first else (views[0], "universal")
+    evaluator, name = (harmless[first], first.settings[1]) if first else (evaluators[0], "universal")
     candidates = [unrefined, *harmless]
     for number, (sharpness, blend) in enumerate(product(SHARPNESS, BLENDS)):
         if (sharpness, blend) != middle:
-            scored, in_sparse = view.scores(name, sharpness, blend)
+            scored, in_sparse = evaluator.scores(name, sharpness, blend)
             candidates += [scored] if in_sparse.no_worse_than(unrefined_sparse) else []
-        _tell(progress, "choosing how to weigh", number + 1, len(SHARPNESS) * len(BLENDS))
+        _show(progress, "choosing how to weigh", number + 1, len(SHARPNESS) * len(BLENDS))
     return best_of(candidates, nothing)
 
 
-class _View:
-    """The rehearsals as seen with k neighbours: ways to weigh are scored in the dense galleries and the sparse ones."""
+class _Evaluator:
+    """Scores ways to weigh k neighbours, in the dense galleries of the rehearsals and in the sparse ones."""
 
-    def __init__(self, settings, universal: RelationalNetwork, k: int, dense: list[Stage], sparse: list[Stage]):
+    def __init__(
+        self,
+        settings: RefinerSettings,
+        universal: RelationalNetwork,
+        k: int,
+        dense: list[ValidationGallery],
+        sparse: list[ValidationGallery],
+    ):
         self.k, self.settings, self.universal = k, settings, universal.scorer
-        self.dense, self.sparse = ([Trial(stage, k, settings.n_blocks_) for stage in part] for part in (dense, sparse))
+        self.dense, self.sparse = (_graphs(galleries, k, settings) for galleries in (dense, sparse))
         self._refined = functools.lru_cache(maxsize=1)(self._refine)
         self._scorers = functools.cache(self._make_scorers)
 
     def scores(self, name: str, sharpness: float, blend: float) -> tuple[Scored, Scored]:
+        """How the scorer of that name does in the dense galleries and in the sparse ones."""
         chosen = (self.k, name, sharpness, blend)
         return tuple(_average(chosen, [score(r(blend)) for r in part]) for part in self._refined(name, sharpness))
 
     def _refine(self, name: str, sharpness: float) -> tuple[list, list]:
         scorers = self._scorers(name)
-        return (
-            _refined(self.dense, scorers, sharpness),
-            _refined(self.sparse, np.repeat(scorers, len(SPARSE)), sharpness),
-        )
+        for_sparse = [scorer for scorer in scorers for _ in SPARSE]
+        return _refined(self.dense, scorers, sharpness), _refined(self.sparse, for_sparse, sharpness)
 
     def _make_scorers(self, name: str) -> list[RelationScorer]:
         """One for each rehearsal, which has no part in it."""
         if name == "universal":
             return [self.universal] * len(self.dense)
         others = _all_but_one(self.dense, self.sparse)
-        return [_adapted(self.universal, *trials, self.settings.seed) for trials in others]
+        return [_adapted(self.universal, *graphs, self.settings.random_state) for graphs in others]
 
 
-def _network(settings, universal: RelationalNetwork, chosen: Chosen, dense, sparse, progress) -> RelationalNetwork:
+def _network(
+    settings: RefinerSettings,
+    universal: RelationalNetwork,
+    chosen: Chosen,
+    dense: list[ValidationGallery],
+    sparse: list[ValidationGallery],
+    progress,
+) -> RelationalNetwork:
     """The network as chosen, still without its base map; an adapted scorer learns from all rehearsals."""
-    scorer, caution = universal.scorer, {}
-    if chosen.scorer == "adapted":
-        trials, sparse_trials = (
-            [Trial(stage, chosen.n_neighbors, settings.n_blocks_) for stage in part] for part in (dense, sparse)
-        )
-        scorer = _adapted(scorer, trials, sparse_trials, settings.seed, progress)
-        k = int(universal.n_neighbors)
-        purity = [estimated_purity(universal.scorer, build_graph(stage.items, k), k) for stage in dense]
-        caution = {"cautious": universal, "usual_purity": float(np.mean(purity))}
-    return RelationalNetwork(
-        scorer, n_neighbors=chosen.n_neighbors, sharpness=chosen.sharpness, blend=chosen.blend, **caution
-    )
+    weighing = {"n_neighbors": chosen.n_neighbors, "sharpness": chosen.sharpness, "blend": chosen.blend}
+    if chosen.scorer != "adapted":
+        return RelationalNetwork(universal.scorer, **weighing)
+    graphs = (_graphs(galleries, chosen.n_neighbors, settings) for galleries in (dense, sparse))
+    scorer = _adapted(universal.scorer, *graphs, settings.random_state, progress)
+    k = universal.n_neighbors
+    purity = [estimated_purity(universal.scorer, build_graph(gallery.items, k), k) for gallery in dense]
+    return RelationalNetwork(scorer, **weighing, fallback=universal, usual_purity=float(np.mean(purity)))
 
 
 def best_of(candidates: list[Scored], nothing: Scored) -> Scored:
@@ -218,21 +263,26 @@ def best_of(candidates: list[Scored], nothing: Scored) -> Scored:
     return max(safe, key=lambda s: s.map_at_r) if safe else max(candidates, key=lambda s: s.recall_at_1)
 
 
-def _all_but_one(trials: list, sparse_trials: list) -> list[tuple[list, list]]:
-    """For each rehearsal the trials of the others."""
+def _all_but_one(dense: list, sparse: list) -> list[tuple[list, list]]:
+    """For each rehearsal what belongs to the others."""
     n = len(SPARSE)
     return [
-        (trials[:fold] + trials[fold + 1 :], sparse_trials[: fold * n] + sparse_trials[(fold + 1) * n :])
-        for fold in range(len(trials))
+        (dense[:fold] + dense[fold + 1 :], sparse[: fold * n] + sparse[(fold + 1) * n :]) for fold in range(len(dense))
     ]
 
 
-def _refined(trials: list, scorers, sharpness: float) -> list:
-    return [trial.refined(scorer, sharpness) for trial, scorer in zip(trials, scorers, strict=True)]
+def _graphs(galleries: Iterable[ValidationGallery], k: int, settings: RefinerSettings) -> list[RehearsalGraph]:
+    return [RehearsalGraph.build(gallery, k, settings.n_steps) for gallery in galleries]
 
 
-def _adapted(universal: RelationScorer, dense: list[Trial], sparse: list[Trial], seed: int, progress=None):
-    """The universal scorer trained further on edges of these trials, a quarter of them from sparse galleries.
+def _refined(graphs: Sequence[RehearsalGraph], scorers: Sequence[RelationScorer], sharpness: float) -> list:
+    return [graph.refined(scorer, sharpness) for graph, scorer in zip(graphs, scorers, strict=True)]
+
+
+def _adapted(
+    universal: RelationScorer, dense: list[RehearsalGraph], sparse: list[RehearsalGraph], seed: int, progress=None
+) -> RelationScorer:
+    """The universal scorer trained further on edges of these graphs, a quarter of them from sparse galleries.
 
     The size of the gallery is blurred: here the sparse ones are small and the dense ones large, elsewhere they are not.
     """
@@ -241,25 +291,25 @@ def _adapted(universal: RelationScorer, dense: list[Trial], sparse: list[Trial],
     drawn.append(_edges(sparse, len(drawn[0][0]) // 3, rng, fill=True))
     relations, same_class = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     relations[:, RELATIONS.index("size of the gallery")] += rng.normal(size=len(relations)).astype(np.float32)
-    return fit_scorer(
-        copy.deepcopy(universal), relations, same_class, epochs=_SCORER_EPOCHS, seed=seed, progress=progress
-    )
+    return fit_scorer(universal, relations, same_class, epochs=_SCORER_EPOCHS, seed=seed, progress=progress)
 
 
-def _edges(trials: list[Trial], most: int, rng, *, fill: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """At most so many edges of the trials; with `fill` as many, drawn again and again."""
-    relations, same_class = (np.concatenate(parts) for parts in zip(*(t.edges() for t in trials), strict=True))
+def _edges(
+    graphs: list[RehearsalGraph], most: int, rng: np.random.Generator, *, fill: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """At most so many edges of the graphs; with `fill` as many, drawn again and again."""
+    relations, same_class = (np.concatenate(parts) for parts in zip(*(g.edges() for g in graphs), strict=True))
     if len(relations) and (fill or len(relations) > most):
         drawn = rng.choice(len(relations), most, replace=len(relations) < most)
         relations, same_class = relations[drawn], same_class[drawn]
     return relations, same_class
 
 
-def _average(settings, scores) -> Scored:
+def _average(settings, scores: Iterable[tuple[float, float]]) -> Scored:
     return Scored(settings, *(float(value) for value in np.mean(list(scores), axis=0)))
 
 
-def _tell(progress, title: str, done: int, total: int) -> None:
+def _show(progress, title: str, done: int, total: int) -> None:
     if progress:
         progress(title, done, total)
 
@@ -267,7 +317,7 @@ def _tell(progress, title: str, done: int, total: int) -> None:
 # ---- the report ----------------------------------------------------------------------------------------------------
 
 
-def _report(settings, codes: np.ndarray, chosen: Chosen) -> dict:
+def _report(settings: RefinerSettings, codes: np.ndarray, chosen: Chosen) -> dict:
     """What was learned from, what was chosen, and how it did in the rehearsals."""
     protocol = {
         "recipe": "relational",
@@ -279,10 +329,10 @@ def _report(settings, codes: np.ndarray, chosen: Chosen) -> dict:
         "base_map": "none" if chosen.base == NO_MAP else _describe(chosen.base),
         "scorer": chosen.scorer,
         "neighbors": chosen.n_neighbors,
-        "steps": int(settings.n_blocks_),
+        "steps": settings.n_steps,
         "sharpness": chosen.sharpness,
         "blend": chosen.blend,
-        "seed": int(settings.seed),
+        "seed": settings.random_state,
     }
     rehearsed = {}
     for name, scored in (("raw", chosen.raw), ("refined", chosen.best)):

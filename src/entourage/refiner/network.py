@@ -7,217 +7,100 @@
     e_i^t = normalise(b x_i + (1 - b) z_i^t)
 
 The step is attention over the item itself and its k neighbours: a softmax of the logits 0 for itself and
-log w_ij for j, values as they are. Relations (see relations.py) mean the same for any encoder, so a scorer carries
+log w_ij for j, values as they are. Relations (relations.py) mean the same for any encoder, so a scorer carries
 over to classes, and to encoders, that it has not seen. With s large or p small the step does nothing; with w_ij a
 power of the similarity it is alpha query expansion.
 
-Context counts distinct vectors: copies share one place in the graph. Queries look at a gallery whose own refinement
-goes on at the same pace, so refined queries are compared with the refined gallery.
+Applying needs numpy and compiled kernels alone; learning.py chooses and trains, with torch.
 
-N items, M gallery items, G distinct ones, k neighbours, T steps, d dimensions.
+N items, M gallery items, G distinct ones (the nodes of the graph), k neighbours, T steps, d dimensions.
 """
 
-import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
 
-from entourage.neighbors import own_gallery_rows, search
-from entourage.neighbors.copies import copy_similarity, search_distinct
-from entourage.refiner.gathering import gather_step, unit_sum
-from entourage.refiner.relations import RELATIONS, Surroundings, relation_features, returned
-from entourage.training.loop import seeded
-from entourage.values import Embeddings, Neighbors
+from entourage.errors import InputError
+from entourage.neighbors import own_gallery_rows
+from entourage.refiner.base_map import apply_base_map
+from entourage.refiner.context import WeightedGraph
+from entourage.refiner.graph import Graph, build_graph
+from entourage.refiner.scorer import RelationScorer, estimated_purity, frozen_float32
+from entourage.refiner.serving import PreparedGallery
+from entourage.values import Embeddings
 
-__all__ = [
-    "Graph",
-    "PreparedGallery",
-    "RelationScorer",
-    "RelationalNetwork",
-    "blended",
-    "build_graph",
-    "estimated_purity",
-    "fit_scorer",
-    "trust",
-]
+__all__ = ["RelationalNetwork"]
 
-_HIDDEN = 32
-_EDGES_AT_ONCE = 2**16
-_NEAREST = 8
 _MUCH_SPARSER = 0.7
-_RETURNED = 0.15  # how much a neighbour's view of the item counts
-_MUTUAL = RELATIONS.index("mutual")
+_NUMBERS = ("n_neighbors", "sharpness", "blend", "usual_purity")
 
 
-class RelationScorer(nn.Module):
-    """Whether the two ends of an edge are of one class: features (..., 22) -> logits (...)."""
+@dataclass(frozen=True, eq=False)
+class RelationalNetwork:
+    """What refines: a value, of which `dataclasses.replace` makes another one.
 
-    def __init__(self):
-        super().__init__()
-        n = len(RELATIONS)
-        self.layers = nn.Sequential(
-            nn.Linear(n, _HIDDEN), nn.SiLU(), nn.Linear(_HIDDEN, _HIDDEN), nn.SiLU(), nn.Linear(_HIDDEN, 1)
-        )
-        self.register_buffer("centre", torch.zeros(n))
-        self.register_buffer("spread", torch.ones(n))
-
-    def forward(self, features: Tensor) -> Tensor:
-        return self.layers((features - self.centre) / self.spread).squeeze(-1)
-
-    @torch.no_grad()
-    def probabilities(self, features: np.ndarray) -> np.ndarray:
-        """p (N, k) of features (N, k, 22)."""
-        edges = torch.from_numpy(features.reshape(-1, features.shape[-1]))
-        parts = [self(part).sigmoid() for part in edges.split(_EDGES_AT_ONCE)]
-        return torch.cat(parts).numpy().reshape(features.shape[:-1])
-
-
-def fit_scorer(
-    scorer: RelationScorer,
-    features: np.ndarray,
-    same_class: np.ndarray,
-    *,
-    epochs: int,
-    seed: int,
-    learning_rate: float = 4e-3,
-    progress=None,
-) -> RelationScorer:
-    """Train in place on edges (E, 22) by the binary cross-entropy of "same class" (E,); returns the scorer."""
-    if not len(features):  # all items are copies of one another
-        return scorer.eval()
-    features, same_class = torch.from_numpy(features), torch.from_numpy(same_class.astype(np.float32))
-    draw = torch.Generator().manual_seed(int(seed))
-    batch = 2048
-    steps = epochs * -(-len(features) // batch)
-    optimizer = torch.optim.Adam(scorer.parameters(), learning_rate, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=steps + 1)
-    for epoch in range(epochs):
-        for rows in torch.randperm(len(features), generator=draw).split(batch):
-            loss = F.binary_cross_entropy_with_logits(scorer(features[rows]), same_class[rows])
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            schedule.step()
-        if progress:
-            progress("learning which neighbours belong", epoch + 1, epochs)
-    return scorer.eval()
-
-
-@dataclass(frozen=True)
-class Graph:
-    """The distinct items of a gallery, their neighbours among themselves and the relations of each pair."""
-
-    items: Embeddings
-    """The G distinct items."""
-    stands_for: np.ndarray
-    """(M,) which of them stands for each gallery item."""
-    found: Neighbors
-    """(G, k)."""
-    relations: np.ndarray
-    """(G, k, 22)."""
-    copies_from: float
-    """The similarity from which on an item is a copy of another."""
-
-    @property
-    def gallery_rows(self) -> np.ndarray:
-        """(G,) which gallery item each of the distinct ones is."""
-        return np.unique(self.stands_for, return_index=True)[1]
-
-
-def build_graph(gallery: Embeddings, n_neighbors: int, progress=None) -> Graph:
-    """The graph of a gallery as it is mapped; of a small one, at most a quarter are neighbours."""
-    if len(gallery) == 1:
-        rows = stands_for = np.zeros(1, np.int64)
-        found = Neighbors(np.empty((1, 0)), np.empty((1, 0)))
-    else:
-        k = min(n_neighbors, max(len(gallery) // 4, 1))
-        rows, stands_for, found = search_distinct(gallery, k, progress=progress)
-    items = gallery if len(rows) == len(gallery) else gallery.take(rows)
-    quarter = max(len(items) // 4, 1)
-    found = Neighbors(found.rows[:, :quarter], found.similarities[:, :quarter])
-    relations = relation_features(found) if found.k else np.empty((*found.rows.shape, len(RELATIONS)), np.float32)
-    return Graph(items, stands_for, found, relations, copy_similarity(gallery))
-
-
-def blended(x: np.ndarray, z: np.ndarray, blend: float, *, out: np.ndarray | None = None) -> np.ndarray:
-    """normalise(b x + (1 - b) z), each (N, d); out may be z."""
-    return x if blend == 1 else unit_sum(blend, x, 1 - blend, z, out=out)
-
-
-def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> float:
-    """Which share of the 8 nearest the scorer takes for an item's class, looking at lists of that many neighbours."""
-    k = min(n_neighbors, graph.found.k)
-    if not k:
-        return 0.0
-    shorter = Neighbors(graph.found.rows[:, :k], graph.found.similarities[:, :k])
-    relations = graph.relations if k == graph.found.k else relation_features(shorter)
-    return float(scorer.probabilities(np.ascontiguousarray(relations[:, :_NEAREST])).mean())
-
-
-def trust(scorer: RelationScorer, graph: Graph) -> np.ndarray:
-    """How far each item relies on each neighbour, (G, k): (1 - c) p_ij + c p_ji; p_ji is 0 if j does not list i."""
-    p = scorer.probabilities(graph.relations)
-    return (1 - _RETURNED) * p + _RETURNED * returned(p, graph.found.rows)
-
-
-def trust_from_outside(scorer: RelationScorer, relations: np.ndarray) -> np.ndarray:
-    """The same for items that nobody can list, (N, k) of relations (N, k, 22): p_ij stands for p_ji where j would."""
-    return scorer.probabilities(relations) * (1 - _RETURNED + _RETURNED * relations[..., _MUTUAL])
-
-
-class RelationalNetwork(nn.Module):
-    """A base map (d, d), or none; a scorer; how many to look at (k), how sharply to weigh them (s) and how much of
-    itself an item keeps (b).
-
-    What was adapted to one density of items can do harm in a much sparser gallery. Where `cautious`, a network that was
-    not adapted, finds a gallery far less pure than usual_purity, it takes over.
+    What was adapted to one density of items can do harm in a much sparser gallery. Where the fallback, a network that
+    was not adapted, finds a gallery far less pure than usual_purity, it takes over.
     """
 
-    def __init__(
-        self,
-        scorer: RelationScorer,
-        base: Tensor | None = None,
-        *,
-        n_neighbors: int = 12,
-        sharpness: float = 3.5,
-        blend: float = 0.3,
-        cautious: "RelationalNetwork | None" = None,
-        usual_purity: float = 0.0,
-    ):
-        super().__init__()
-        self.register_buffer("n_neighbors", torch.tensor(n_neighbors))
-        self.scorer = scorer
-        self.register_buffer("base", base)
-        self.register_buffer("sharpness", torch.tensor(float(sharpness)))
-        self.register_buffer("blend", torch.tensor(float(blend)))
-        self.cautious = cautious
-        self.register_buffer("usual_purity", torch.tensor(float(usual_purity)))
+    scorer: RelationScorer
+    base_map: np.ndarray | None = None
+    """M (d, d), or None: the vectors as they are."""
+    n_neighbors: int = 12
+    """k, how many neighbours to attend to."""
+    sharpness: float = 3.5
+    """s, how sharply to weigh them."""
+    blend: float = 0.3
+    """b, how much of itself an item keeps; 1 returns the mapped vectors."""
+    fallback: "RelationalNetwork | None" = None
+    """What refines sparser galleries, if anything else does."""
+    usual_purity: float = 0.0
+    """The estimated purity of the galleries that the scorer was adapted to."""
+
+    def __post_init__(self):
+        if self.base_map is not None:
+            if self.base_map.ndim != 2:
+                raise ValueError(f"the base map has shape {self.base_map.shape}; wanted (d, d)")
+            object.__setattr__(self, "base_map", frozen_float32(self.base_map))
+
+    # ---- to and from files -----------------------------------------------------------------------------------
 
     @classmethod
-    def from_weights(cls, weights: dict[str, Tensor]) -> "RelationalNetwork":
-        inner = {name.removeprefix("cautious."): w for name, w in weights.items() if name.startswith("cautious.")}
-        base = torch.empty_like(weights["base"]) if "base" in weights else None
-        network = cls(seeded(0, RelationScorer), base, cautious=cls.from_weights(inner) if inner else None)
-        network.load_state_dict(weights)
-        return network.eval()
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "RelationalNetwork":
+        """A network from what `to_arrays` gives; a missing or unknown name is a ValueError."""
+        groups = {"scorer": {}, "fallback": {}, "": {}}
+        for name, array in arrays.items():
+            prefix = name.partition(".")[0]
+            group = prefix if prefix in groups else ""
+            groups[group][name.removeprefix(f"{group}.")] = array
+        single = groups[""]
+        if single.keys() - {"base_map"} != set(_NUMBERS):
+            differing = ", ".join(sorted((single.keys() - {"base_map"}) ^ set(_NUMBERS)))
+            raise ValueError(f"a network has the numbers {', '.join(_NUMBERS)}; missing or unknown: {differing}")
+        return cls(
+            RelationScorer.from_arrays(groups["scorer"]),
+            single.get("base_map"),
+            fallback=cls.from_arrays(groups["fallback"]) if groups["fallback"] else None,
+            **{name: single[name].item() for name in _NUMBERS},
+        )
 
-    def _suited_to(self, graph: Graph) -> "RelationalNetwork":
-        """This network, or the cautious one where the gallery is far sparser than what this one was adapted to."""
-        if self.cautious is None:
-            return self
-        said = estimated_purity(self.cautious.scorer, graph, int(self.cautious.n_neighbors))
-        return self.cautious if said < _MUCH_SPARSER * float(self.usual_purity) else self
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All that it is made of, by name, for a file of safetensors."""
+        arrays = {name: np.array(getattr(self, name)) for name in _NUMBERS}
+        arrays |= {f"scorer.{name}": array for name, array in self.scorer.to_arrays().items()}
+        if self.base_map is not None:
+            arrays["base_map"] = self.base_map
+        if self.fallback is not None:
+            arrays |= {f"fallback.{name}": array for name, array in self.fallback.to_arrays().items()}
+        return arrays
 
-    def mapped(self, items: Embeddings) -> Embeddings:
-        """normalise(e M)."""
-        if self.base is None:
-            return items
-        with torch.no_grad():
-            return items.replace_vectors(F.normalize(torch.from_dlpack(items.vectors) @ self.base, dim=1).numpy())
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers were learned: those of the scorer and of the base map."""
+        return self.scorer.n_parameters + (0 if self.base_map is None else self.base_map.size)
+
+    # ---- refining --------------------------------------------------------------------------------------------
 
     def refine(
         self,
@@ -228,167 +111,128 @@ class RelationalNetwork(nn.Module):
         progress=None,
         *,
         last_only: bool = False,
+        graph: Graph | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
-        """Yield (e^t (N, d), weights (N, k), neighbour rows (N, k)) for t = 0..n_steps; no weights at t = 0.
+        """Refine items by their neighbours in a gallery, step by step.
 
-        Weights sum to 1 over the neighbours; rows are of the gallery. last_only: yield t = n_steps alone.
+        Parameters
+        ----------
+        items : Embeddings
+            N items; the gallery itself, or queries against it.
+        gallery : Embeddings
+            M items among which neighbours are found.
+        n_neighbors : int
+            k, how many neighbours to attend to.
+        n_steps : int
+            T, how many steps to go.
+        progress : callable, optional
+            Called as progress(title, done, total).
+        last_only : bool
+            Yield the last step alone.
+        graph : Graph, optional
+            The graph of the gallery as the base map leaves it, with these n_neighbors, if it is known already; it
+            is not searched for again.
+
+        Yields
+        ------
+        vectors : ndarray of shape (N, d)
+            e^t, for t = 0..T.
+        weights : ndarray of shape (N, k), or None
+            Attention paid to each neighbour, summing to 1; None at t = 0.
+        rows : ndarray of shape (N, k)
+            The neighbours, as rows of the gallery.
         """
-        x = self.mapped(items)
-        mapped = x if gallery is items else self.mapped(gallery)
-        company = self.company(build_graph(mapped, n_neighbors, progress), mapped, progress)
-        look = company.look_within() if gallery is items else company.look_from(x, own_gallery_rows(items, gallery))
-        rows, shares = company.graph.gallery_rows[look.rows], look.shares
-        for t, z in enumerate(look.moves(company.moves(n_steps))):
+        x = self._mapped(items)
+        mapped = x if gallery is items else self._mapped(gallery)
+        weighted = self._weighted_graph(mapped, n_neighbors, progress, graph)
+        if gallery is items:
+            context = weighted.context_of_gallery()
+        else:
+            context = weighted.context_of_queries(x, own_gallery_rows(items, gallery))
+        rows, attention = weighted.graph.gallery_rows[context.rows], context.attention
+        for t, z in enumerate(context.steps(weighted.steps(n_steps))):
             if t == n_steps or not last_only:
-                yield (look.blended(x, z), shares, rows) if t else (x.vectors, None, rows)
+                yield (context.refined(x, *z), attention, rows) if t else (x.vectors, None, rows)
             if progress and t:
                 progress("refining", t, n_steps)
 
-    def refine_both(self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None):
-        """Refined items (N, d) and the refined gallery (M, d), by the one graph of the gallery."""
-        x, mapped = self.mapped(items), self.mapped(gallery)
-        company = self.company(build_graph(mapped, n_neighbors, progress), mapped, progress)
-        look, within = company.look_from(x, own_gallery_rows(items, gallery)), company.look_within()
-        for t, z in enumerate(look.moves(company.moves(n_steps))):
-            last = z
+    def refine_both(
+        self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Refine queries and the gallery they are searched in, by the one graph of the gallery.
+
+        Parameters
+        ----------
+        items, gallery : Embeddings
+            N queries and M gallery items.
+        n_neighbors, n_steps, progress
+            As of `refine`.
+
+        Returns
+        -------
+        items : ndarray of shape (N, d)
+            The refined queries.
+        gallery : ndarray of shape (M, d)
+            The refined gallery.
+        """
+        x, mapped = self._mapped(items), self._mapped(gallery)
+        if not n_steps:  # as `refine` has it: nothing has been blended yet
+            return x.vectors, mapped.vectors
+        weighted = self._weighted_graph(mapped, n_neighbors, progress)
+        queries = weighted.context_of_queries(x, own_gallery_rows(items, gallery))
+        inside = weighted.context_of_gallery()
+        for t, z in enumerate(queries.steps(weighted.steps(n_steps))):
+            outside, nodes = z
             if progress and t:
                 progress("refining", t, n_steps)
-        return look.blended(x, last), within.blended(mapped, (within.start, last[1]))
+        return queries.refined(x, outside, nodes), inside.refined(mapped, inside.outside, nodes)
 
-    def company(self, graph: Graph, mapped: Embeddings, progress=None) -> "Company":
-        """The members of a graph as they weigh each other; graph: of the mapped gallery."""
+    def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> PreparedGallery:
+        """Keep what queries will need of a gallery: its graph, and its nodes at every step.
+
+        Parameters
+        ----------
+        gallery : Embeddings
+            M items.
+        n_neighbors, n_steps, progress
+            As of `refine`.
+
+        Returns
+        -------
+        PreparedGallery
+            T + 1 times the size of the gallery.
+        """
+        mapped = self._mapped(gallery)
+        weighted = self._weighted_graph(mapped, n_neighbors, progress)
+        node_steps = []
+        for t, z in enumerate(weighted.steps(n_steps, keep=True)):
+            node_steps.append(z)
+            if progress and t:
+                progress("refining", t, n_steps)
+        return PreparedGallery(gallery, self.base_map, mapped, weighted, node_steps)
+
+    def _mapped(self, items: Embeddings) -> Embeddings:
+        return apply_base_map(items, self.base_map)
+
+    def _weighted_graph(
+        self, mapped: Embeddings, n_neighbors: int, progress, graph: Graph | None = None
+    ) -> WeightedGraph:
+        """The graph of a mapped gallery, built unless it is given, as weighed by the network that suits it."""
+        if graph is None:
+            graph = build_graph(mapped, n_neighbors, progress)
+        elif len(graph.stands_for) != len(mapped):
+            raise InputError(
+                f"the graph is of {len(graph.stands_for)} items and the gallery has {len(mapped)}; "
+                "give the graph of this gallery, or none"
+            )
         suited = self._suited_to(graph)
         if suited is not self:
-            graph = build_graph(mapped, int(suited.n_neighbors), progress)
-        return Company(suited, graph, trust(suited.scorer, graph) ** float(suited.sharpness))
+            graph = build_graph(mapped, suited.n_neighbors, progress)
+        return WeightedGraph(graph, suited.scorer, suited.sharpness, suited.blend)
 
-    def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> "PreparedGallery":
-        """The gallery's graph and its members at every step, kept: T + 1 times the size of the gallery."""
-        mapped = self.mapped(gallery)
-        company = self.company(build_graph(mapped, n_neighbors, progress), mapped, progress)
-        moves = []
-        for t, z in enumerate(company.moves(n_steps, kept=True)):
-            moves.append(z)
-            if progress and t:
-                progress("refining", t, n_steps)
-        return PreparedGallery(self, gallery, mapped, company, moves)
-
-
-@dataclass(frozen=True)
-class Company:
-    """The members of a graph and how they weigh each other."""
-
-    network: RelationalNetwork
-    """Whose scorer and settings suit the graph."""
-    graph: Graph
-    weights: np.ndarray
-    """(G, k): trust^s."""
-
-    def moves(self, n_steps: int, *, kept: bool = False) -> Iterator[np.ndarray]:
-        """z^0..z^T of the members, each (G, d); unless they are kept, each is overwritten after the next."""
-        z = self.graph.items.vectors
-        yield z
-        places = (None, None) if kept else (np.empty_like(z), np.empty_like(z))
-        for t in range(n_steps):
-            z = gather_step(z, z, self.graph.found.rows, self.weights, out=places[t % 2])
-            yield z
-
-    @functools.cached_property
-    def surroundings(self) -> Surroundings:
-        return Surroundings.of(self.graph.found)
-
-    def look_within(self) -> "_Look":
-        """How the gallery's items look at each other."""
-        place = self.graph.stands_for
-        return _Look(self, place, self.graph.found.rows[place], self.weights[place], self.graph.items.vectors[:0])
-
-    def look_from(self, x: Embeddings, own_rows: np.ndarray) -> "_Look":
-        """How mapped items look at the graph; own_rows (N,): which gallery item each is, by its id, or -1."""
-        graph = self.graph
-        k, own = graph.found.k, graph.stands_for[own_rows]
-        # One more than is looked at, as one of them may be the item itself.
-        found = search(Embeddings(x.vectors), graph.items, min(k + 1, len(graph.items)))
-        place = np.where(found.similarities[:, 0] >= graph.copies_from, found.rows[:, 0], -1)
-        # The same id with another vector is another view of the item: it looks from outside, but not at itself.
-        alike = np.einsum("nd,nd->n", x.vectors, graph.items.vectors[own]) >= graph.copies_from
-        place = np.where((own_rows >= 0) & alike, own, place)
-        outside = place < 0
-        rows, weights = graph.found.rows[place], self.weights[place]
-        if outside.any() and k:
-            others = _without(found, np.where(own_rows >= 0, own, -1), k)
-            others = Neighbors(others.rows[outside], others.similarities[outside])
-            rows[outside] = others.rows
-            relations = relation_features(others, self.surroundings, np.full(len(others), -1))
-            weights[outside] = trust_from_outside(self.network.scorer, relations) ** float(self.network.sharpness)
-        return _Look(self, place, rows, weights, x.vectors[outside])
-
-
-def _without(found: Neighbors, own: np.ndarray, k: int) -> Neighbors:
-    """The first k of each list that are not the item itself; found (N, k + 1), own (N,) rows or -1."""
-    kept = np.argsort(found.rows == own[:, None], axis=1, kind="stable")[:, :k]
-    return Neighbors(*(np.take_along_axis(table, kept, axis=1) for table in (found.rows, found.similarities)))
-
-
-@dataclass(frozen=True)
-class _Look:
-    """How each of N items looks at a company: as one of its members, or from outside.
-
-    An item that is in the gallery, or a copy of something in it, has a place in the graph and moves with it.
-    """
-
-    company: Company
-    place: np.ndarray
-    """(N,) the distinct item that stands for each, -1 for items from outside."""
-    rows: np.ndarray
-    """(N, k) distinct items it looks at."""
-    weights: np.ndarray
-    """(N, k)."""
-    start: np.ndarray
-    """(n, d) the vectors of the n items from outside."""
-
-    @property
-    def shares(self) -> np.ndarray:
-        """The weights, summing to 1."""
-        return self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-30)
-
-    def moves(self, members: Iterable[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """z^0..z^T of the items from outside (n, d), as those of the members (G, d) come; yields both."""
-        outside = self.place < 0
-        rows, weights = self.rows[outside], self.weights[outside]
-        z, before = self.start, None
-        for context in members:
-            if before is not None and len(z):
-                z = gather_step(z, before, rows, weights)
-            before = context
-            yield z, context
-
-    def blended(self, x: Embeddings, z: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """e^t (N, d) of the items, mapped x, from z^t of those from outside and of the members."""
-        outside, members = z
-        result = members[self.place]
-        result[self.place < 0] = outside
-        return blended(x.vectors, result, float(self.company.network.blend), out=result)
-
-
-@dataclass(frozen=True)
-class PreparedGallery:
-    """A gallery whose graph and refinement are not made again for each query."""
-
-    network: RelationalNetwork
-    gallery: Embeddings
-    mapped: Embeddings
-    company: Company
-    moves: list[np.ndarray]
-    """z^0..z^T of its distinct items."""
-
-    def refined(self) -> np.ndarray:
-        """The refined gallery (M, d)."""
-        look = self.company.look_within()
-        return look.blended(self.mapped, (look.start, self.moves[-1]))
-
-    def refine(self, items: Embeddings) -> np.ndarray:
-        """Refined items (N, d), as seen from the gallery."""
-        x = self.network.mapped(items)
-        look = self.company.look_from(x, own_gallery_rows(items, self.gallery))
-        *_, last = look.moves(self.moves)
-        return look.blended(x, last)
+    def _suited_to(self, graph: Graph) -> "RelationalNetwork":
+        """This network, or its fallback where the gallery is far sparser than those this one was adapted to."""
+        if self.fallback is None:
+            return self
+        purity = estimated_purity(self.fallback.scorer, graph, self.fallback.n_neighbors)
+        return self.fallback if purity < _MUCH_SPARSER * self.usual_purity else self

@@ -1,46 +1,43 @@
-"""Rehearsals: some training classes play the unseen ones.
+"""Rehearsals: some training classes are held out and stand in for the unseen ones.
 
 The classes are dealt into folds; the classes of a fold are mapped by base maps learned from the other folds and
 searched among themselves. A fold has fewer classes than the whole, and an encoder may know the training classes by
 heart, so this alone would be too easy to tell good settings from bad. Each item is therefore moved away from the mean c
 of its class, normalise(c + a (e - c)), with an a from 1 to 6 for which its 8 nearest are of its class about as often as
 in the whole training set (and about 9 times in 10 at most). What is learned must also do in galleries that are sparser
-than the training set, so the same classes are played again where every class has only a few items.
+than the training set, so the same classes are tried again where every class has only a few items.
 
 N items, d dimensions.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch.nn import functional as F
 
 from entourage.evaluation import metrics
 from entourage.neighbors import search, search_blocks
-from entourage.refiner.gathering import gather_step
-from entourage.refiner.network import RelationScorer, blended, build_graph, trust
-from entourage.training.linear_maps import class_means, eigen, head_maps, inverse_roots, within_class_covariance
+from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
+from entourage.refiner.context import WeightedGraph, blended
+from entourage.refiner.graph import Graph, build_graph
+from entourage.refiner.scorer import RelationScorer
+from entourage.training.linear_maps import class_means
 from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, label_codes
 
 __all__ = [  # noqa: RUF022
     "FOLDS",
-    "NO_MAP",
     "Rehearsal",
+    "RehearsalGraph",
     "SPARSE",
-    "Stage",
-    "Trial",
-    "base_maps",
+    "ValidationGallery",
     "make_rehearsals",
-    "mapped_by",
     "score",
-    "sparse_stages",
+    "sparse_galleries",
 ]
 
 FOLDS = 3
 SPARSE = (2, 5, 12)  # items a class in sparse galleries
-NO_MAP = (1.0, 0)  # no whitening and no head
 
 _HARDEST = 0.9
 _PURITY_OF = 8
@@ -48,32 +45,51 @@ _MOST_ITEMS = 8_000  # in all rehearsals together; more tell nothing new
 _MOST_QUERIES = 1_000  # of each rehearsal
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A gallery, and which of its items are asked about."""
+@dataclass(frozen=True, eq=False)
+class ValidationGallery:
+    """A gallery on which candidates are scored, and which of its items are queries."""
 
     items: Embeddings
-    asked: np.ndarray
+    is_query: np.ndarray
     """(N,) bool."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """Some training classes in the role of unseen ones."""
+    """A fold of the training classes in the role of unseen ones."""
 
-    stage: Embeddings
+    held_out: Embeddings
     """The items of this fold, made as hard as the whole."""
-    taught: Embeddings
+    training: Embeddings
     """The items of the other folds."""
 
 
-# ---- the classes that are played -----------------------------------------------------------------------------------
+# ---- the classes that are held out ---------------------------------------------------------------------------------
 
 
 def make_rehearsals(
     items: Embeddings, codes: np.ndarray, seed: int, progress=None, *, folds: int = FOLDS
 ) -> list[Rehearsal]:
-    """One for each fold of the classes; of many items some whole classes take part."""
+    """Deal the training classes into folds.
+
+    Parameters
+    ----------
+    items : Embeddings
+        N training items; of very many, some whole classes take part.
+    codes : ndarray of shape (N,)
+        Their classes, 0..C-1.
+    seed : int
+        Decides which class goes where.
+    progress : callable, optional
+        Called as progress(title, done, total).
+    folds : int
+        How many.
+
+    Returns
+    -------
+    list of Rehearsal
+        One for each fold.
+    """
     rng = np.random.default_rng(seed)
     classes = rng.permutation(usable_classes(codes))
     sizes = np.bincount(codes)[classes]
@@ -85,8 +101,8 @@ def make_rehearsals(
     target = min(_purity(items), _HARDEST)
     rehearsals = []
     for fold in range(folds):
-        played = np.isin(items.labels, classes[fold::folds])
-        rehearsals.append(Rehearsal(_as_hard_as(items.take(played), target), items.take(~played)))
+        held_out = np.isin(items.labels, classes[fold::folds])
+        rehearsals.append(Rehearsal(_as_hard_as(items.take(held_out), target), items.take(~held_out)))
         if progress:
             progress("preparing rehearsals", fold + 1, folds)
     return rehearsals
@@ -119,20 +135,36 @@ def _as_hard_as(items: Embeddings, purity: float) -> Embeddings:
     return moved((low * high) ** 0.5)
 
 
-def sparse_stages(rehearsal: Rehearsal, base: tuple, seed: int) -> list[Stage]:
-    """The same classes among all others where every class has only a few items; nothing is asked about the others."""
-    stage, taught = rehearsal.stage, rehearsal.taught
-    labels = np.concatenate([stage.labels, taught.labels])
-    items = Embeddings(np.concatenate([stage.vectors, taught.vectors]), np.concatenate([stage.ids, taught.ids]), labels)
+def sparse_galleries(rehearsal: Rehearsal, base: tuple[float, int], seed: int) -> list[ValidationGallery]:
+    """The held-out classes among all others where every class has only a few items; only held-out ones are queries.
+
+    Parameters
+    ----------
+    rehearsal : Rehearsal
+    base : (shrinkage, steps)
+        Which base map is learned from the training classes and applied.
+    seed : int
+        Decides which items stay.
+
+    Returns
+    -------
+    list of ValidationGallery
+        One for each number of items in SPARSE.
+    """
+    held_out, training = rehearsal.held_out, rehearsal.training
+    labels, ids, vectors = (
+        np.concatenate([getattr(part, name) for part in (held_out, training)]) for name in ("labels", "ids", "vectors")
+    )
+    items = Embeddings(vectors, ids, labels)
     if base != NO_MAP:
-        taught_codes = label_codes(taught.labels)
-        items = mapped_by(items, base_maps(taught.vectors, taught_codes, [base], seed)[base])
-    played = np.arange(len(items)) < len(stage)
-    parts = []
+        maps = learn_base_maps(training.vectors, label_codes(training.labels), [base], seed)
+        items = apply_base_map(items, maps[base])
+    is_query = np.arange(len(items)) < len(held_out)
+    galleries = []
     for size in SPARSE:
         rows = thinned(labels, size, seed)
-        parts.append(Stage(items.take(rows), played[rows]))
-    return parts
+        galleries.append(ValidationGallery(items.take(rows), is_query[rows]))
+    return galleries
 
 
 def thinned(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
@@ -143,58 +175,42 @@ def thinned(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
     return np.sort(order[np.arange(len(labels)) - first < size])
 
 
-# ---- base maps -----------------------------------------------------------------------------------------------------
+# ---- candidates ----------------------------------------------------------------------------------------------------
 
 
-def base_maps(vectors, codes, candidates, seed: int) -> dict[tuple, np.ndarray]:
-    """{(shrinkage, steps): map (d, d) float32}: whitening with that shrinkage, then a head trained so long."""
-    values, axes = eigen(within_class_covariance(vectors, codes))
-    values = values if values.any() else np.ones_like(values)  # classes of one vector each: nothing to whiten
-    maps = {}
-    for shrinkage in dict.fromkeys(shrinkage for shrinkage, _ in candidates):
-        whitening = (axes * (inverse_roots(values, shrinkage) * values.mean() ** 0.5) @ axes.T).astype(np.float32)
-        whitened = F.normalize(torch.from_numpy(vectors @ whitening), dim=1).numpy()
-        steps = [steps for other, steps in candidates if other == shrinkage]
-        maps |= {(shrinkage, n): whitening @ head for n, head in head_maps(whitened, codes, steps, seed=seed).items()}
-    return maps
+@dataclass(frozen=True, eq=False)
+class RehearsalGraph:
+    """A validation gallery with its neighbourhood graph, on which scorers learn and settings are tried."""
 
+    gallery: ValidationGallery
+    graph: Graph
+    n_steps: int
+    """T."""
 
-def mapped_by(items: Embeddings, base: np.ndarray) -> Embeddings:
-    return items.replace_vectors(F.normalize(torch.from_numpy(items.vectors @ base), dim=1).numpy())
-
-
-# ---- trying --------------------------------------------------------------------------------------------------------
-
-
-class Trial:
-    """A stage with its graph, on which scorers and settings are tried."""
-
-    def __init__(self, stage: Stage, n_neighbors: int, n_steps: int):
-        self.stage, self.graph, self.n_steps = stage, build_graph(stage.items, n_neighbors), n_steps
+    @classmethod
+    def build(cls, gallery: ValidationGallery, n_neighbors: int, n_steps: int) -> "RehearsalGraph":
+        return cls(gallery, build_graph(gallery.items, n_neighbors), n_steps)
 
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Relations (E, 22) of the edges of items asked about, and whether both ends are of one class (E,)."""
+        """Relations (E, 22) of the edges that start at queries, and whether both ends are of one class (E,)."""
         graph = self.graph
-        asked = np.zeros(len(graph.items), bool)
-        asked[graph.stands_for[self.stage.asked]] = True
-        labels, rows = graph.items.labels, graph.found.rows[asked]
-        relations = graph.relations[asked]
-        return relations.reshape(-1, relations.shape[-1]), (labels[rows] == labels[asked][:, None]).ravel()
+        is_query = np.zeros(len(graph.items), bool)
+        is_query[graph.stands_for[self.gallery.is_query]] = True
+        labels, rows = graph.items.labels, graph.neighbors.rows[is_query]
+        relations = graph.relations[is_query]
+        return relations.reshape(-1, relations.shape[-1]), (labels[rows] == labels[is_query][:, None]).ravel()
 
-    def refined(self, scorer: RelationScorer, sharpness: float):
-        """The refined stage as a function of the blend."""
-        weights = trust(scorer, self.graph) ** sharpness
-        z = self.graph.items.vectors
-        for _ in range(self.n_steps):
-            z = gather_step(z, z, self.graph.found.rows, weights)
-        x, z = self.stage.items, z[self.graph.stands_for]
-        return lambda blend: Stage(x.replace_vectors(blended(x.vectors, z, blend)), self.stage.asked)
+    def refined(self, scorer: RelationScorer, sharpness: float) -> Callable[[float], ValidationGallery]:
+        """The refined gallery as a function of the blend."""
+        *_, z = WeightedGraph(self.graph, scorer, sharpness, blend=0.0).steps(self.n_steps)
+        x, z = self.gallery.items, z[self.graph.stands_for]
+        return lambda blend: ValidationGallery(x.replace_vectors(blended(x.vectors, z, blend)), self.gallery.is_query)
 
 
-def score(stage: Stage) -> tuple[float, float]:
-    """R@1 and MAP@R of the items asked about, among all; of an even choice of them where there are many."""
-    items, codes = stage.items, label_codes(stage.items.labels)
-    rows = np.flatnonzero(stage.asked)
+def score(gallery: ValidationGallery) -> tuple[float, float]:
+    """R@1 and MAP@R of the queries among all items; of an even choice of queries where there are many."""
+    items, codes = gallery.items, label_codes(gallery.items.labels)
+    rows = np.flatnonzero(gallery.is_query)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(_MOST_QUERIES, len(rows))).astype(int))]
     matches = np.bincount(codes)[codes[rows]] - 1
     first, precision = [], []

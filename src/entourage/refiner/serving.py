@@ -1,14 +1,53 @@
-"""A gallery made ready once, for queries that keep coming."""
+"""A gallery made ready once, for queries that keep coming.
+
+M gallery items, G nodes of its graph, N queries, T steps, d dimensions.
+"""
 
 import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-__all__ = ["ServedGallery"]
+from entourage.neighbors import own_gallery_rows
+from entourage.refiner.base_map import apply_base_map
+from entourage.refiner.context import WeightedGraph
+from entourage.refiner.conversion import Table
+from entourage.values import Embeddings
+
+__all__ = ["PreparedGallery", "ServedGallery"]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedGallery:
+    """A gallery whose graph and refinement are not computed again for each query; made by RelationalNetwork.prepare."""
+
+    gallery: Embeddings
+    """The M items as they came."""
+    base_map: np.ndarray | None
+    """(d, d), what queries pass first."""
+    mapped: Embeddings
+    """The gallery through the base map."""
+    weighted: WeightedGraph
+    node_steps: list[np.ndarray]
+    """z^0..z^T of the nodes, each (G, d)."""
+
+    def refined(self) -> np.ndarray:
+        """The refined gallery (M, d)."""
+        context = self.weighted.context_of_gallery()
+        return context.refined(self.mapped, context.outside, self.node_steps[-1])
+
+    def refine(self, queries: Embeddings) -> np.ndarray:
+        """Refined queries (N, d); one with the id of a gallery item is that item."""
+        x = apply_base_map(queries, self.base_map)
+        context = self.weighted.context_of_queries(x, own_gallery_rows(queries, self.gallery))
+        *_, last = context.steps(self.node_steps)
+        return context.refined(x, *last)
 
 
 class ServedGallery:
-    """Refines queries against one gallery, batch by batch; made by ContextRefiner.serve.
+    """Refines queries against one gallery, batch by batch; made by a refiner's `serve`.
 
     What depends on the gallery alone is kept instead of computed again for each batch: with the relational recipe its
     graph and its own refinement, step by step (T + 1 times the size of the gallery), with the paper's the keys and
@@ -22,18 +61,45 @@ class ServedGallery:
     (1500, 64)
     >>> served.transform(X[1500:1510]).shape      # what to search it with
     (10, 64)
+
+    Parameters
+    ----------
+    prepared : object
+        What a network keeps of the gallery, with `refined()` and `refine(queries)`.
+    gallery : Table
+        The gallery as it was given.
+    as_table : callable
+        Checks queries.
+    same_kind : callable
+        Makes of refined vectors the kind of a table.
     """
 
-    def __init__(self, prepared, checked):
-        """prepared: what a recipe's network keeps of the gallery; checked: makes Embeddings of queries."""
-        self._prepared, self._checked = prepared, checked
+    def __init__(
+        self,
+        prepared: Any,
+        gallery: Table,
+        as_table: Callable[[Any], Table],
+        same_kind: Callable[[Table, np.ndarray], Any],
+    ) -> None:
+        self._prepared, self._gallery, self._as_table, self._same_kind = prepared, gallery, as_table, same_kind
 
     @functools.cached_property
-    def refined_gallery(self) -> np.ndarray:
-        """The refined gallery (M, d or out_dim) float32, computed at first sight."""
-        return self._prepared.refined()
+    def refined_gallery(self) -> Any:
+        """The refined gallery, of shape (M, d or out_dim) and of the gallery's kind; computed when first asked for."""
+        return self._same_kind(self._gallery, self._prepared.refined())
 
-    def transform(self, queries) -> np.ndarray:
-        """Refined queries (N, d or out_dim) float32; queries with the id of a gallery item are that item."""
-        refined = self._prepared.refine(self._checked(queries))
-        return refined.copy() if not refined.flags.writeable else refined
+    def transform(self, queries: Any) -> Any:
+        """Refine queries.
+
+        Parameters
+        ----------
+        queries : Embeddings, array, DataFrame or tensor of shape (N, d)
+            Raw vectors of the gallery's encoder; a query with the id of a gallery item is that item.
+
+        Returns
+        -------
+        the same kind, of shape (N, d or out_dim)
+            Refined vectors.
+        """
+        table = self._as_table(queries)
+        return self._same_kind(table, self._prepared.refine(table.embeddings()))

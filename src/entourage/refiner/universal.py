@@ -5,10 +5,13 @@ the command that makes it.
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from entourage.refiner.network import RelationalNetwork, build_graph, estimated_purity
+from entourage.refiner.graph import Graph, build_graph
+from entourage.refiner.network import RelationalNetwork
+from entourage.refiner.scorer import estimated_purity
+from entourage.refiner.settings import RefinerSettings
 from entourage.values import Embeddings
 
 __all__ = ["Forecast", "UNIVERSAL_FILE", "fit_universal", "forecast", "universal_network"]  # noqa: RUF022
@@ -21,7 +24,7 @@ LEAST_ITEMS = 20
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the universal scorer thinks of a set without labels."""
+    """What the universal scorer expects of a set without labels."""
 
     purity: float
     """The share of the 8 nearest neighbours it takes for the item's class."""
@@ -29,7 +32,7 @@ class Forecast:
     """Items, copies counted once."""
 
     @property
-    def doubt(self) -> str | None:
+    def warning(self) -> str | None:
         """Why refinement would not help, or None if it should."""
         if self.distinct < LEAST_ITEMS:
             return f"{self.distinct} distinct vectors have too few neighbours to learn from; {LEAST_ITEMS} are needed"
@@ -42,49 +45,102 @@ class Forecast:
 
 
 @functools.cache
-def _weights() -> dict:
-    from safetensors.torch import load_file
+def _shipped_network() -> RelationalNetwork:
+    from safetensors.numpy import load_file
 
-    return load_file(UNIVERSAL_FILE)
+    return RelationalNetwork.from_arrays(load_file(UNIVERSAL_FILE))
 
 
 def universal_network(n_neighbors: int | None = None) -> RelationalNetwork:
-    """A new network with the universal scorer and no base map; another number of neighbours on request."""
-    network = RelationalNetwork.from_weights(_weights())
-    if n_neighbors is not None:
-        network.n_neighbors.fill_(n_neighbors)
-    return network
+    """The network with the universal scorer and no base map.
+
+    Parameters
+    ----------
+    n_neighbors : int, optional
+        How many neighbours to attend to, if not as many as it was made for.
+
+    Returns
+    -------
+    RelationalNetwork
+    """
+    network = _shipped_network()
+    return network if n_neighbors is None else replace(network, n_neighbors=int(n_neighbors))
 
 
-def forecast(items: Embeddings, *, progress=None) -> Forecast:
-    """Whether the universal scorer would help these items, judged without labels."""
+def forecast(items: Embeddings, *, progress=None, graph: Graph | None = None) -> Forecast:
+    """Judge without labels whether the universal scorer would help.
+
+    Parameters
+    ----------
+    items : Embeddings
+        N items.
+    progress : callable, optional
+        Called as progress(title, done, total).
+    graph : Graph, optional
+        The graph of the items, if it is known already, with at least as many neighbours as the universal network
+        attends to.
+
+    Returns
+    -------
+    Forecast
+    """
     network = universal_network()
-    graph = build_graph(items, int(network.n_neighbors), progress)
-    return Forecast(estimated_purity(network.scorer, graph, int(network.n_neighbors)), len(graph.items))
+    graph = build_graph(items, network.n_neighbors, progress) if graph is None else graph
+    return Forecast(estimated_purity(network.scorer, graph, network.n_neighbors), len(graph.items))
 
 
-def fit_universal(settings, items: Embeddings, *, progress=None) -> tuple[RelationalNetwork, dict]:
-    """The universal network for items without labels, by the settings of a ContextRefiner; (network, report).
+def fit_universal(
+    settings: RefinerSettings, items: Embeddings, progress=None
+) -> tuple[RelationalNetwork, dict, Graph | None]:
+    """The universal network for items without labels.
 
     Where the forecast is that it would not help, the network leaves vectors as they are, and the report says so.
+
+    Parameters
+    ----------
+    settings : RefinerSettings
+    items : Embeddings
+        N items, those that are going to be refined.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    network : RelationalNetwork
+    report : dict
+        {"protocol", "metrics", "warnings"}.
+    graph : Graph or None
+        The graph of the items that `network.refine(items, items, network.n_neighbors, ...)` would build again; None
+        where it would be another one.
     """
-    network, expected = universal_network(settings.n_neighbors), forecast(items, progress=progress)
-    if expected.doubt:
-        network.blend.fill_(1.0)
+    network = universal_network(settings.n_neighbors)
+    searched_for = max(network.n_neighbors, universal_network().n_neighbors)
+    graph = build_graph(items, searched_for, progress)
+    expected = forecast(items, graph=graph)
+    if expected.warning:
+        network = replace(network, blend=1.0)
+    # Which items are copies shows in the lists themselves: shorter ones might have shown others.
+    reusable = network.n_neighbors == searched_for or len(graph.items) == len(items)
+    report = _report(settings, items, network, expected)
+    return network, report, graph.with_neighbors(network.n_neighbors) if reusable else None
+
+
+def _report(settings: RefinerSettings, items: Embeddings, network: RelationalNetwork, expected: Forecast) -> dict:
     protocol = {
         "recipe": "relational",
         "labels": "none: the universal scorer" if items.labels is None else "too few classes: the universal scorer",
         "items": len(items),
-        "neighbors": int(network.n_neighbors),
-        "steps": int(settings.n_blocks_),
+        "neighbors": network.n_neighbors,
+        "steps": settings.n_steps,
         "context": "exact neighbours among distinct items, ties by id, never the item itself",
         "base_map": "none",
         "scorer": "universal",
-        "sharpness": round(float(network.sharpness), 4),  # what was meant, not the float32 nearest to it
-        "blend": round(float(network.blend), 4),
+        "sharpness": round(network.sharpness, 4),  # what was meant, not the float32 nearest to it
+        "blend": round(network.blend, 4),
     }
-    warnings = [f"the vectors are only scaled to length 1: {expected.doubt}"] if expected.doubt else []
-    if settings.n_neighbors is not None and settings.n_neighbors > (most := max(expected.distinct // 4, 1)):
+    warnings = [f"the vectors are only scaled to length 1: {expected.warning}"] if expected.warning else []
+    most = max(expected.distinct // 4, 1)
+    if settings.n_neighbors is not None and settings.n_neighbors > most:
         few = f"of {expected.distinct} distinct vectors an item looks at no more than {most}, a quarter"
         warnings.append(f"{settings.n_neighbors} neighbours are asked for, but {few}")
-    return network, {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}
+    return {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}

@@ -77,7 +77,7 @@ def write_refinement(
     refiner.save(folder / MODEL)
     told = _context(refiner, items, context, steps) | (protocol or {})
     chosen = _settings(refiner, steps) | (settings or {})
-    measured = {"nmi": nmi, "seed": refiner.seed, "progress": progress}
+    measured = {"nmi": nmi, "seed": refiner.random_state, "progress": progress}
     _write(folder, sets, looks or Looks(), told, chosen, refiner.report()["warnings"], started, measured)
 
 
@@ -199,16 +199,14 @@ def _context(refiner, items: Embeddings, context: Embeddings | None, steps: int 
     return {
         "items": len(items),
         "context": among.format(refiner.n_neighbors_, *([] if context is None else [len(context)])) + ", labels unused",
-        "steps": refiner.n_blocks_ if steps is None else steps,
+        "steps": refiner.n_steps_ if steps is None else steps,
     }
 
 
 def _settings(refiner, steps: int | None) -> dict:
-    chosen = refiner.settings()
-    if refiner.recipe != "paper":  # the others do nothing there
-        chosen = {name: chosen[name] for name in ("recipe", "seed")}
-    taken = int(refiner.n_blocks_) if steps is None else steps
-    learned = {"n_neighbors": int(refiner.n_neighbors_), "n_blocks": int(refiner.n_blocks_), "steps": taken}
+    chosen = {"recipe": refiner.report()["protocol"]["recipe"]} | refiner.settings()
+    taken = int(refiner.n_steps_) if steps is None else steps
+    learned = {"n_neighbors": int(refiner.n_neighbors_), "n_steps": int(refiner.n_steps_), "steps": taken}
     scorer = refiner.report()["protocol"].get("scorer")  # "universal", where nothing was learned from labels
     return {"refiner": chosen | ({"scorer": scorer} if scorer else {}) | learned}
 

@@ -52,14 +52,14 @@ class RefinementRun:
 
     @property
     def has_refiner(self) -> bool:
-        """Whether a ContextRefiner did it, which knows its steps, its attention and what other settings would do."""
+        """Whether a refiner did it, which knows its steps, its attention and what other settings would do."""
         return (self.folder / MODEL).is_dir()
 
     def refiner(self):
-        """The ContextRefiner."""
-        from entourage.refiner.estimator import ContextRefiner
+        """The refiner."""
+        from entourage.refiner import load_refiner
 
-        return self._once("refiner", lambda: ContextRefiner.load(self.folder / MODEL))
+        return self._once("refiner", lambda: load_refiner(self.folder / MODEL))
 
     def trajectory(self, rows=None, *, progress=None) -> Trajectory:
         """Every step of the items, (T + 1, N, d): the raw vectors, then e1..eT; or of the given rows alone.

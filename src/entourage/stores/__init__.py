@@ -1,7 +1,7 @@
 """Values to and from disk. Nothing here can run code from a file, and no output is ever half-written."""
 
 from entourage.stores.atomic import check_free, new_folder, whole_file, write_json
-from entourage.stores.models import add_weights, read_model, usable_model, write_model
+from entourage.stores.models import add_weights, model_config, read_model, usable_model, write_model
 from entourage.stores.streaming import check_streamable, labels_beside, write_blocks
 from entourage.stores.vectors import check_writable_like, encoder_of_vectors, read_vectors, write_like
 
@@ -12,6 +12,7 @@ __all__ = [
     "check_writable_like",
     "encoder_of_vectors",
     "labels_beside",
+    "model_config",
     "new_folder",
     "read_model",
     "read_vectors",

@@ -1,35 +1,73 @@
 """A learned model as a folder: config.json for what it is, model.safetensors for its weights."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
 
 from entourage import __version__
 from entourage.errors import FileError, ModelError
 from entourage.stores.atomic import check_free, new_folder, write_json
 
-__all__ = ["add_weights", "read_model", "usable_model", "write_model"]
+__all__ = ["add_weights", "model_config", "read_model", "usable_model", "write_model"]
 
 _LAYOUT = 1  # raised when a folder of today can no longer be read
 _FILES = ("config.json", "model.safetensors")
 
 
-def write_model(folder, system: str, config: dict, weights: dict, *, overwrite: bool = False) -> None:
-    """Write a model into a new folder, whole or not at all; weights: name -> torch tensor."""
-    from safetensors.torch import save_file
+def write_model(
+    folder: Any, system: str, config: dict[str, Any], weights: Mapping[str, Any], *, overwrite: bool = False
+) -> None:
+    """Write a model into a new folder, whole or not at all.
 
+    Parameters
+    ----------
+    folder : path
+    system : str
+        What kind of model it is, to be asked for when it is read.
+    config : dict
+        What JSON can hold.
+    weights : dict of str to ndarray, or to tensor
+        Arrays of numpy or tensors of torch, all of one kind.
+    overwrite : bool
+        Whether a model that is there already may be replaced.
+    """
     folder = check_free(folder, overwrite=overwrite)
     header = {"entourage": __version__, "system": system, "layout": _LAYOUT}
+    of_numpy = all(isinstance(values, np.ndarray) for values in weights.values())
     with new_folder(folder) as filling:
         write_json(filling / "config.json", header | config)
-        save_file(weights, filling / "model.safetensors")
+        _safetensors("numpy" if of_numpy else "torch").save_file(dict(weights), filling / "model.safetensors")
 
 
-def read_model(folder, system: str) -> tuple[dict, dict]:
-    """The config and the weights of a model of that system."""
-    from safetensors.torch import load_file
+def read_model(folder: Any, system: str, framework: str = "numpy") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read a model folder.
 
+    Parameters
+    ----------
+    folder : path
+    system : str
+        What kind of model it must be.
+    framework : {"numpy", "torch"}
+        Whose arrays the weights become.
+
+    Returns
+    -------
+    tuple
+        The config, and the weights by name.
+    """
+    config = model_config(folder, system)
+    with usable_model(folder):
+        return config, _safetensors(framework).load_file(Path(folder) / "model.safetensors")
+
+
+def model_config(folder: Any, *systems: str) -> dict[str, Any]:
+    """The config of a model folder that must be of one of the systems."""
     folder = Path(folder)
     missing = [name for name in _FILES if not (folder / name).is_file()]
     if missing:
@@ -38,9 +76,15 @@ def read_model(folder, system: str) -> tuple[dict, dict]:
         )
     with usable_model(folder):
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        if (config["system"], config["layout"]) != (system, _LAYOUT):
-            raise ValueError(f"it is {config['system']}, layout {config['layout']}; wanted {system}, layout {_LAYOUT}")
-        return config, load_file(folder / "model.safetensors")
+        if config["system"] not in systems or config["layout"] != _LAYOUT:
+            raise ValueError(
+                f"it is {config['system']}, layout {config['layout']}; wanted {' or '.join(systems)}, layout {_LAYOUT}"
+            )
+        return config
+
+
+def _safetensors(framework: str) -> ModuleType:
+    return import_module(f"safetensors.{framework}")
 
 
 def add_weights(digest, module) -> None:

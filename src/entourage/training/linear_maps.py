@@ -1,4 +1,4 @@
-"""Linear maps learned from labels: within-class whitening, and a head trained by a metric loss.
+"""Linear maps learned from labels: within-class whitening by numpy, and a head trained by a metric loss, by torch.
 
 Every covariance is regularised alike: an eigenvalue w counts as (1 - shrinkage) w + shrinkage mean(w).
 N training items of C classes, d dimensions.
@@ -8,11 +8,8 @@ from collections.abc import Iterable
 from itertools import chain, count, islice
 
 import numpy as np
-import torch
-from torch.nn import functional as F
 
 from entourage.errors import InputError
-from entourage.training.losses import multi_similarity
 from entourage.training.sampling import class_balanced_batches
 
 __all__ = [
@@ -81,6 +78,11 @@ def head_maps(vectors, codes, steps: Iterable[int], *, learning_rate: float = 3e
 
     One training serves all: {steps: M} with 0 for the identity.
     """
+    import torch
+    from torch.nn import functional as F
+
+    from entourage.training.losses import multi_similarity
+
     wanted = sorted(set(steps))
     x, labels = torch.from_dlpack(np.asarray(vectors, np.float32)), torch.as_tensor(codes)
     head = torch.eye(x.shape[1], requires_grad=True)

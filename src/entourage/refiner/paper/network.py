@@ -5,8 +5,7 @@ with initial embedding e_q^0 and the context C_q of its k nearest neighbours by 
 
     e_q^t = normalise(e_q^{t-1} + CA^t(e_q^{t-1}, C_q, C_q)),   t = 1..T        (Eq. 2 and 3)
 
-C_q keeps the initial embeddings in every block. The blocks are trained with the multi-similarity loss (Eq. 4) on
-e^T over class-balanced batches; the stopping point is chosen on training classes held out for the purpose.
+C_q keeps the initial embeddings in every block. learning.py trains the blocks.
 
 N items, M context items, k neighbours, T blocks, d dimensions.
 """
@@ -20,16 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from entourage.errors import InputError
-from entourage.evaluation import mean_average_precision_at_r
 from entourage.neighbors import search
 from entourage.refiner.paper.attention import CrossAttention, Offer, glorot_linear
-from entourage.training.history import History
-from entourage.training.loop import fit_model, seeded
-from entourage.training.losses import multi_similarity
-from entourage.training.sampling import check_usable_classes, class_balanced_batches, hold_out_classes
-from entourage.values import Embeddings, label_codes
+from entourage.values import Embeddings
 
-__all__ = ["PaperNetwork", "PreparedGallery", "batch_loss", "fit_paper"]
+__all__ = ["PaperNetwork", "PreparedGallery"]
 
 FEW = 0.9  # context items for each query: with fewer, more of the work is done on their side
 
@@ -41,6 +35,20 @@ class PaperNetwork(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(CrossAttention(dim) for _ in range(n_blocks))
         self.head = glorot_linear(dim, out_dim) if out_dim else nn.Identity()
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Its weights by name."""
+        return {name: value.numpy(force=True) for name, value in self.state_dict().items()}
+
+    def set_arrays(self, arrays: dict[str, np.ndarray]) -> "PaperNetwork":
+        """Take the weights that `to_arrays` gave of a network of this size, ready to refine; returns itself."""
+        self.load_state_dict({name: torch.from_numpy(values) for name, values in arrays.items()})
+        return self.eval()
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers are learned."""
+        return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, e: Tensor, context: Tensor, rows: Tensor) -> Tensor:
         """e^T (b, out) of e^0 (b, d), whose context are rows (b, k) of context (m, d): the form used in training.
@@ -158,109 +166,3 @@ def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress=
             f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
         )
     return search(items, gallery, n_neighbors, progress=progress).rows
-
-
-def fit_paper(settings, items: Embeddings, *, fingerprint, checkpoint=None, resume=False, progress=None) -> tuple:
-    """Train on labelled items by the settings of a ContextRefiner; (network, history, report)."""
-    if settings.n_neighbors_ >= len(items):
-        raise InputError(
-            f"n_neighbors is {settings.n_neighbors_} but there are only {len(items)} vectors; "
-            f"wanted fewer neighbours than vectors: use at most {len(items) - 1}"
-        )
-    check_usable_classes(items.labels)
-    codes = label_codes(items.labels)
-    held_out = hold_out_classes(codes, settings.validation_share, settings.seed)
-    training_rows = np.flatnonzero(~held_out)
-    validation = items.take(held_out) if held_out.any() else None
-    context = training_rows[_context_within(settings, items.take(training_rows), progress).rows]  # (n, k)
-    network = seeded(settings.seed, lambda: PaperNetwork(items.dim, settings.n_blocks_, settings.out_dim))
-    history = fit_model(
-        network,
-        torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True),
-        batches=lambda epoch: class_balanced_batches(
-            codes[training_rows], settings.batch_classes, settings.batch_per_class, seed=settings.seed, epoch=epoch
-        ),
-        loss=batch_loss(settings, network, items, codes, training_rows, context),
-        evaluate=validation and _validator(settings, network, validation),
-        epochs=settings.epochs,
-        patience=settings.patience,
-        checkpoint=checkpoint,
-        fingerprint=fingerprint,
-        resume=resume,
-        title="training the refiner",
-        progress=progress,
-    )
-    raw_score = validation and mean_average_precision_at_r(validation)
-    data = {
-        "items": len(items),
-        "classes": int(codes.max()) + 1,
-        "classes_held_out": len(np.unique(codes[held_out])),
-        "classes_with_one_item": int((np.bincount(codes) == 1).sum()),
-        "neighbors": min(settings.n_neighbors_, len(training_rows) - 1),
-    }
-    return network, history, _report(settings, data, history, raw_score)
-
-
-def batch_loss(settings, network: PaperNetwork, items: Embeddings, codes, training_rows, context):
-    """The loss of a batch, given as positions in training_rows (n,); context (n, k): their neighbours, rows of items.
-
-    Vectors are gathered batch by batch from the one copy of all.
-    """
-    vectors = torch.from_dlpack(items.vectors)
-
-    def loss(batch) -> Tensor:
-        rows = training_rows[batch]
-        used, seen = np.unique(context[batch], return_inverse=True)
-        return multi_similarity(
-            network(vectors[rows], vectors[used], torch.from_numpy(seen.reshape(context[batch].shape))),
-            torch.from_numpy(codes[rows]),
-            alpha=settings.alpha,
-            beta=settings.beta,
-            threshold=settings.threshold,
-            form=settings.loss_form,
-        )
-
-    return loss
-
-
-def _validator(settings, network, validation: Embeddings):
-    """MAP@R of the refined held-out classes, searched among themselves as test classes will be."""
-    rows = _context_within(settings, validation).rows
-    e, rows = torch.from_dlpack(validation.vectors), torch.from_dlpack(rows)
-
-    def score() -> float:
-        *_, (refined, _) = network.steps(e, e, rows, len(network.blocks), kept=False)
-        return mean_average_precision_at_r(validation.replace_vectors(network.finish(refined).numpy(force=True)))
-
-    return score
-
-
-def _context_within(settings, items: Embeddings, progress=None):
-    """The context of the training or the held-out items; holding out may leave fewer than k + 1 of them."""
-    return search(items, k=min(settings.n_neighbors_, len(items) - 1), progress=progress)
-
-
-def _report(settings, data: dict, history: History, raw_score: float | None) -> dict:
-    """How the fit went: what was learned from, and MAP@R on the held-out classes before and after."""
-    refined, warnings = history.best_score, []
-    if refined is None:
-        warnings.append("too few classes to hold any out: nothing checked whether refinement helps")
-    elif refined <= raw_score:
-        warnings.append("on the held-out classes the refined vectors are no better than the raw ones: keep those")
-    elif history.best_epoch == 0:
-        warnings.append("training did not improve on the untrained blocks, which were kept")
-    if data["neighbors"] < settings.n_neighbors_:
-        warnings.append(f"only {data['neighbors']} neighbours of {settings.n_neighbors_} could be had in training")
-    protocol = {
-        "recipe": "paper",
-        **data,
-        "blocks": settings.n_blocks_,
-        "context": "exact neighbours within the training classes, ties by id, never the item itself",
-        "score": "MAP@R (divided by R) of the held-out classes among themselves; without a match: 0",
-        "stopping_point": "the last epoch, unchecked" if refined is None else "best score on the held-out classes",
-        "epochs": history.epoch,
-        "kept_epoch": history.best_epoch,
-        "seed": int(settings.seed),
-    }
-    metrics = {"held_out_map@r_raw": raw_score, "held_out_map@r_refined": refined}
-    return {"protocol": protocol, "metrics": metrics, "curve": history.curve, "warnings": warnings}

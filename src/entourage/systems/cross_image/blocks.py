@@ -153,7 +153,7 @@ def save_blocks(folder, blocks: CrossImageBlocks, *, overwrite: bool = False) ->
 
 def load_blocks(folder) -> CrossImageBlocks:
     """The blocks that save_blocks, or a run of the system (RUN/cross_image), wrote."""
-    config, weights = read_model(folder, _KIND)
+    config, weights = read_model(folder, _KIND, "torch")
     with usable_model(folder):
         blocks = CrossImageBlocks(**config["options"])
         blocks.load_state_dict(weights)

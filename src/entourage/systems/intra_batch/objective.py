@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from entourage.systems.intra_batch.network import MessagePassing
 from entourage.systems.intra_batch.settings import IntraBatchSettings
 
-__all__ = ["ClassHead", "IntraBatchObjective", "LinearHead", "class_loss"]
+__all__ = ["ClassHead", "IntraBatchObjective", "LinearClassifier", "class_loss"]
 
 
 class ClassHead(nn.Module):
@@ -38,7 +38,7 @@ class ClassHead(nn.Module):
         return F.linear(self.neck(features), weight)
 
 
-class LinearHead(nn.Linear):
+class LinearClassifier(nn.Linear):
     """Features (b, d) -> logits (b, C): a linear layer."""
 
     def forward(self, features: Tensor, classes: Tensor | None = None) -> Tensor:
@@ -49,7 +49,7 @@ class LinearHead(nn.Linear):
 
 
 def class_loss(
-    head: ClassHead | LinearHead,
+    head: ClassHead | LinearClassifier,
     features: Tensor,
     codes: Tensor,
     *,
@@ -80,7 +80,7 @@ class IntraBatchObjective(nn.Module):
         s = settings
         self.network = MessagePassing(dim, s.steps, s.heads, s.feed_forward, s.dropout)
         self.network_head = ClassHead(dim, n_classes)
-        self.encoder_head = (ClassHead if s.auxiliary_head == "neck" else LinearHead)(dim, n_classes)
+        self.encoder_head = (ClassHead if s.auxiliary_head == "neck" else LinearClassifier)(dim, n_classes)
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
     def forward(self, projected: Tensor, codes: Tensor) -> Tensor:

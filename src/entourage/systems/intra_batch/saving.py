@@ -60,7 +60,7 @@ def load_network(run) -> TrainedNetwork:
             f"{run} has no {NETWORK} in it; wanted a run of `entourage train --system intra-batch` whose "
             "network_weight is not 0"
         )
-    config, weights = read_model(folder, _SYSTEM)
+    config, weights = read_model(folder, _SYSTEM, "torch")
     with usable_model(folder):
         network = MessagePassing(**config["network"])
         head = ClassHead(network.dim, len(config["classes"]))

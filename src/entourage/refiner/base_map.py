@@ -1,0 +1,67 @@
+"""The base map: a linear map that vectors pass before refinement, x = normalise(e M), learned from labels.
+
+N items, d dimensions.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from entourage.refiner.gathering import normalise
+from entourage.training.linear_maps import eigen, head_maps, inverse_roots, within_class_covariance
+from entourage.values import Embeddings
+
+__all__ = ["NO_MAP", "apply_base_map", "learn_base_maps"]
+
+NO_MAP = (1.0, 0)  # no whitening and no head
+
+
+def apply_base_map(items: Embeddings, base_map: np.ndarray | None) -> Embeddings:
+    """Items with normalise(e M) for vectors.
+
+    Parameters
+    ----------
+    items : Embeddings
+        N items of d dimensions.
+    base_map : ndarray of shape (d, d), or None
+        M in float32; None leaves the items as they are.
+
+    Returns
+    -------
+    Embeddings
+        The items themselves where there is no map.
+    """
+    return items if base_map is None else items.replace_vectors(normalise(items.vectors @ base_map))
+
+
+def learn_base_maps(
+    vectors: np.ndarray, codes: np.ndarray, candidates: Sequence[tuple[float, int]], seed: int
+) -> dict[tuple[float, int], np.ndarray]:
+    """Learn a map for each candidate: within-class whitening, followed by a head trained by a metric loss.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (N, d)
+        Unit vectors, float32.
+    codes : ndarray of shape (N,)
+        Their classes, 0..C-1.
+    candidates : sequence of (shrinkage, steps)
+        How far the whitening is shrunk towards the identity (1: none) and for how many steps the head is trained
+        (0: none).
+    seed : int
+        Decides which items meet in a batch.
+
+    Returns
+    -------
+    dict
+        The map (d, d) float32 of each candidate.
+    """
+    values, axes = eigen(within_class_covariance(vectors, codes))
+    values = values if values.any() else np.ones_like(values)  # classes of one vector each: nothing to whiten
+    maps = {}
+    for shrinkage in dict.fromkeys(shrinkage for shrinkage, _ in candidates):
+        whitening = (axes * (inverse_roots(values, shrinkage) * values.mean() ** 0.5) @ axes.T).astype(np.float32)
+        whitened = normalise(vectors @ whitening)
+        steps = [steps for other, steps in candidates if other == shrinkage]
+        maps |= {(shrinkage, n): whitening @ head for n, head in head_maps(whitened, codes, steps, seed=seed).items()}
+    return maps

@@ -1,0 +1,158 @@
+"""What each item attends to, with which weights, and how items move step by step.
+
+    z_i^t = normalise(z_i^{t-1} + sum_j w_ij z_j^{t-1}),   z^0 = x
+    e_i^t = normalise(b x_i + (1 - b) z_i^t)
+
+Nodes of the graph attend to each other. Queries from outside attend to the nodes, which go on being refined at the
+same pace, so that refined queries are compared with the refined gallery.
+
+N items, G nodes, k neighbours, T steps, d dimensions.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from entourage.neighbors import search
+from entourage.refiner.gathering import gather_step, unit_sum
+from entourage.refiner.graph import Graph
+from entourage.refiner.relations import Surroundings, relation_features
+from entourage.refiner.scorer import RelationScorer, trust, trust_of_queries
+from entourage.values import Embeddings, Neighbors
+
+__all__ = ["Context", "WeightedGraph", "blended"]
+
+
+def blended(x: np.ndarray, z: np.ndarray, blend: float, *, out: np.ndarray | None = None) -> np.ndarray:
+    """normalise(b x + (1 - b) z), each (N, d); out may be z."""
+    return x if blend == 1 else unit_sum(blend, x, 1 - blend, z, out=out)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedGraph:
+    """A graph whose edges are weighed by a scorer: w_ij = trust_ij^s."""
+
+    graph: Graph
+    scorer: RelationScorer
+    sharpness: float
+    """s."""
+    blend: float
+    """b, the share of the input in the result."""
+
+    @functools.cached_property
+    def weights(self) -> np.ndarray:
+        """(G, k)."""
+        return trust(self.scorer, self.graph) ** self.sharpness
+
+    @functools.cached_property
+    def surroundings(self) -> Surroundings:
+        """What the relations of queries depend on in the graph."""
+        return Surroundings.of(self.graph.neighbors)
+
+    def steps(self, n_steps: int, *, keep: bool = False) -> Iterator[np.ndarray]:
+        """Yield z^0..z^T of the nodes, each (G, d); without `keep` each is overwritten after the next one."""
+        z = self.graph.items.vectors
+        yield z
+        buffers = (None, None) if keep else (np.empty_like(z), np.empty_like(z))
+        for t in range(n_steps):
+            z = gather_step(z, z, self.graph.neighbors.rows, self.weights, out=buffers[t % 2])
+            yield z
+
+    def context_of_gallery(self) -> "Context":
+        """The context of the gallery's own items, copies included."""
+        node = self.graph.stands_for
+        none = self.graph.items.vectors[:0]
+        return Context(node, self.graph.neighbors.rows[node], self.weights[node], none, self.blend)
+
+    def context_of_queries(self, queries: Embeddings, own_rows: np.ndarray) -> "Context":
+        """The context of queries among the nodes.
+
+        A query that is in the gallery, or a copy of something in it, is a node and has that node's context. The same
+        id with another vector is another view of the item: it comes from outside, but never attends to itself.
+
+        Parameters
+        ----------
+        queries : Embeddings
+            N items, through the base map if there is one.
+        own_rows : ndarray of shape (N,)
+            The gallery item that each query is, by its id, or -1.
+
+        Returns
+        -------
+        Context
+        """
+        graph, k = self.graph, self.graph.neighbors.k
+        own = graph.stands_for[own_rows]
+        # One more than is attended to, as one of them may be the query itself.
+        found = search(Embeddings(queries.vectors), graph.items, min(k + 1, len(graph.items)))
+        node = np.where(found.similarities[:, 0] >= graph.copy_similarity, found.rows[:, 0], -1)
+        alike = np.einsum("nd,nd->n", queries.vectors, graph.items.vectors[own]) >= graph.copy_similarity
+        node = np.where((own_rows >= 0) & alike, own, node)
+        outside = node < 0
+        rows, weights = graph.neighbors.rows[node], self.weights[node]
+        if outside.any() and k:
+            others = _without(found, np.where(own_rows >= 0, own, -1), k)
+            others = Neighbors(others.rows[outside], others.similarities[outside])
+            relations = relation_features(others, self.surroundings, np.full(len(others), -1))
+            rows[outside], weights[outside] = others.rows, trust_of_queries(self.scorer, relations) ** self.sharpness
+        return Context(node, rows, weights, queries.vectors[outside], self.blend)
+
+
+def _without(found: Neighbors, own: np.ndarray, k: int) -> Neighbors:
+    """The first k of each list that are not the item itself; found (N, k + 1), own (N,) rows or -1."""
+    kept = np.argsort(found.rows == own[:, None], axis=1, kind="stable")[:, :k]
+    return Neighbors(*(np.take_along_axis(table, kept, axis=1) for table in (found.rows, found.similarities)))
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What each of N items attends to in a weighted graph: as one of its nodes, or as a query from outside."""
+
+    node: np.ndarray
+    """(N,) the node that stands for each item, -1 for queries from outside."""
+    rows: np.ndarray
+    """(N, k) nodes it attends to."""
+    weights: np.ndarray
+    """(N, k)."""
+    outside: np.ndarray
+    """(n, d) vectors of the n queries from outside."""
+    blend: float
+    """b."""
+
+    @property
+    def attention(self) -> np.ndarray:
+        """(N, k) the weights scaled to sum to 1."""
+        return self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-30)
+
+    def steps(self, node_steps: Iterable[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield z^0..z^T of the queries from outside (n, d) beside those of the nodes (G, d), which it is given."""
+        outside = self.node < 0
+        rows, weights = self.rows[outside], self.weights[outside]
+        z, before = self.outside, None
+        for nodes in node_steps:
+            if before is not None and len(z):
+                z = gather_step(z, before, rows, weights)
+            before = nodes
+            yield z, nodes
+
+    def refined(self, x: Embeddings, outside: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """e^t of the items.
+
+        Parameters
+        ----------
+        x : Embeddings
+            The N items through the base map.
+        outside : ndarray of shape (n, d)
+            z^t of the queries from outside.
+        nodes : ndarray of shape (G, d)
+            z^t of the nodes.
+
+        Returns
+        -------
+        ndarray of shape (N, d)
+        """
+        z = nodes[self.node]
+        z[self.node < 0] = outside
+        return blended(x.vectors, z, self.blend, out=z)

@@ -1,0 +1,94 @@
+"""The neighbourhood graph of the distinct items of a gallery.
+
+Copies share one node: a crowd of near-identical items must not be anyone's whole neighbourhood.
+
+M gallery items, G distinct ones, k neighbours.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from entourage.neighbors.copies import copy_similarity, search_distinct
+from entourage.refiner.relations import RELATIONS, relation_features
+from entourage.values import Embeddings, Neighbors
+
+__all__ = ["Graph", "build_graph"]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The distinct items of a gallery, their neighbours among themselves and the relations of each pair."""
+
+    items: Embeddings
+    """The G distinct items: the nodes."""
+    stands_for: np.ndarray
+    """(M,) the node that stands for each gallery item."""
+    neighbors: Neighbors
+    """(G, k) the nearest nodes of each node, never itself."""
+    relations: np.ndarray
+    """(G, k, 22) float32, features of each edge; see relations.py."""
+    copy_similarity: float
+    """The similarity from which on an item is a copy of another."""
+
+    @property
+    def gallery_rows(self) -> np.ndarray:
+        """(G,) the gallery item that each node is."""
+        return np.unique(self.stands_for, return_index=True)[1]
+
+    def with_neighbors(self, n_neighbors: int) -> "Graph":
+        """The same nodes with their first neighbours alone.
+
+        Parameters
+        ----------
+        n_neighbors : int
+            How many neighbours each node keeps, at most.
+
+        Returns
+        -------
+        Graph
+            This graph if it has no more neighbours than that; otherwise one with shorter lists, whose relations are
+            computed anew, because overlaps and ranks depend on the length of the lists.
+        """
+        if n_neighbors >= self.neighbors.k:
+            return self
+        shorter = _first(self.neighbors, n_neighbors)
+        return replace(self, neighbors=shorter, relations=_relations(shorter))
+
+
+def build_graph(gallery: Embeddings, n_neighbors: int, progress=None) -> Graph:
+    """Search a gallery for its neighbourhood graph.
+
+    Parameters
+    ----------
+    gallery : Embeddings
+        M items, already through the base map if there is one.
+    n_neighbors : int
+        How many neighbours each item gets; in a small gallery no more than a quarter of the items.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    Graph
+        Of the G ≤ M distinct items.
+    """
+    if len(gallery) == 1:
+        rows = stands_for = np.zeros(1, np.int64)
+        found = Neighbors(np.empty((1, 0)), np.empty((1, 0)))
+    else:
+        k = min(n_neighbors, max(len(gallery) // 4, 1))
+        rows, stands_for, found = search_distinct(gallery, k, progress=progress)
+    nodes = gallery if len(rows) == len(gallery) else gallery.take(rows)
+    neighbors = _first(found, max(len(nodes) // 4, 1))
+    return Graph(nodes, stands_for, neighbors, _relations(neighbors), copy_similarity(gallery))
+
+
+def _first(neighbors: Neighbors, k: int) -> Neighbors:
+    return Neighbors(neighbors.rows[:, :k], neighbors.similarities[:, :k])
+
+
+def _relations(neighbors: Neighbors) -> np.ndarray:
+    if not neighbors.k:
+        return np.empty((len(neighbors), 0, len(RELATIONS)), np.float32)
+    return relation_features(neighbors)

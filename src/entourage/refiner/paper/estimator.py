@@ -1,0 +1,186 @@
+"""Attend to Context as an estimator: the published recipe with its own settings."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import Tags
+
+from entourage.errors import InputError
+from entourage.refiner.conversion import as_table
+from entourage.refiner.paper.settings import PaperSettings
+from entourage.refiner.refining import Progress, RefiningEstimator
+from entourage.runtime.extras import needs_training
+from entourage.training.history import History
+
+if TYPE_CHECKING:
+    from entourage.refiner.paper.network import PaperNetwork
+
+__all__ = ["PaperRefiner"]
+
+
+class PaperRefiner(RefiningEstimator):
+    """Refine embeddings by cross-attention blocks over their nearest neighbours, trained as it was published.
+
+    "Attend to Context for Refining Embeddings in Deep Metric Learning". It learns from labels alone, and with torch:
+    pip install 'entourage[train]'.
+
+    **transform depends on the whole batch: items are refined among those they are given with.** The same item in
+    another set becomes another vector, and a set needs more than n_neighbors items. Refine queries against a gallery
+    by `transform_both`, or by `serve`.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        k, how many neighbours each item attends to.
+    n_blocks : int
+        T, how many cross-attention blocks follow one another.
+    out_dim : int, optional
+        Size of the refined vectors, if not that of the input; adds a linear head.
+    alpha, beta, threshold : float
+        Of the multi-similarity loss, Eq. 4.
+    loss_form : {"usual", "printed"}
+        How that loss is written; see `entourage.training.losses.multi_similarity`.
+    learning_rate : float
+        Of Adam.
+    batch_classes, batch_per_class : int
+        A batch holds this many classes with this many items of each.
+    epochs : int
+        At most this many passes over the training items.
+    patience : int
+        Stop after this many epochs without a better score on the held-out classes.
+    validation_share : float
+        Share of the training classes held out to choose the stopping point.
+    random_state : int
+        Seed of everything that is drawn at random.
+
+    Attributes
+    ----------
+    network_ : PaperNetwork
+        What refines.
+    history_ : History
+        The curve of MAP@R on the held-out classes, and the epoch that was kept.
+    n_neighbors_, n_steps_ : int
+        k and T.
+    n_features_in_ : int
+        d, the size of the vectors.
+    feature_names_in_ : ndarray of str
+        The columns, if fitted on a DataFrame with names.
+    n_parameters_ : int
+        How many numbers the blocks and the head have.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> seen = y < 6
+    >>> refiner = PaperRefiner(n_neighbors=4, n_blocks=2, epochs=1).fit(X[seen], y[seen])
+    >>> refiner.transform(X[~seen]).shape
+    (714, 64)
+    """
+
+    system = "paper_refiner"
+    history_: History
+
+    def __init__(
+        self,
+        n_neighbors: int = 8,
+        n_blocks: int = 8,
+        *,
+        out_dim: int | None = None,
+        alpha: float = 2.0,
+        beta: float = 40.0,
+        threshold: float = 0.5,
+        loss_form: str = "usual",
+        learning_rate: float = 1e-4,
+        batch_classes: int = 64,
+        batch_per_class: int = 2,
+        epochs: int = 30,
+        patience: int = 5,
+        validation_share: float = 0.2,
+        random_state: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.n_blocks = n_blocks
+        self.out_dim = out_dim
+        self.alpha = alpha
+        self.beta = beta
+        self.threshold = threshold
+        self.loss_form = loss_form
+        self.learning_rate = learning_rate
+        self.batch_classes = batch_classes
+        self.batch_per_class = batch_per_class
+        self.epochs = epochs
+        self.patience = patience
+        self.validation_share = validation_share
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        checkpoint: Any = None,
+        resume: bool = False,
+        progress: Progress | None = None,
+    ) -> "PaperRefiner":
+        """Train the blocks.
+
+        Parameters
+        ----------
+        X : Embeddings, array, DataFrame or tensor of shape (N, d)
+            Embeddings may bring their labels along.
+        y : array-like of shape (N,)
+            Labels, whole numbers or texts.
+        checkpoint : path, optional
+            A file replaced after every epoch. It is left in place, and is of no use once the fitted refiner is saved.
+        resume : bool
+            Whether to go on from the checkpoint of an interrupted fit with the same data and settings.
+        progress : callable, optional
+            Called as progress(title, done, total).
+
+        Returns
+        -------
+        PaperRefiner
+            Itself. What report()["warnings"] holds is also given as an EntourageWarning.
+        """
+        items = as_table(self, X, reset=True, least=(2, 1)).embeddings(y)
+        settings = self._check_settings()
+        if items.labels is None:
+            raise InputError(
+                "PaperRefiner requires y to be passed, but the target y is None: there are no labels to learn from; "
+                "call fit(X, y) with one per vector"
+            )
+        with needs_training("the published recipe"):
+            from entourage.refiner.paper.learning import fit_paper
+        kept = {"checkpoint": checkpoint, "resume": resume}
+        self.network_, self.history_, self._report = fit_paper(settings, items, **kept, progress=progress)
+        self.n_neighbors_, self.n_steps_ = settings.n_neighbors, settings.n_blocks
+        self._warn(stacklevel=3)
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.out_dim or self.n_features_in_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def _check_settings(self) -> PaperSettings:
+        return PaperSettings(**self.settings())
+
+    # ---- on disk -----------------------------------------------------------------------------------------------
+
+    def _config(self) -> dict[str, Any]:
+        return super()._config() | {"history": asdict(self.history_)}
+
+    def _restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        super()._restore(config, arrays)
+        self.history_ = History(**config["history"])
+
+    def _network(self, arrays: dict[str, np.ndarray]) -> "PaperNetwork":
+        with needs_training("the published recipe"):
+            from entourage.refiner.paper.network import PaperNetwork
+        return PaperNetwork(self.n_features_in_, self.n_blocks, self.out_dim).set_arrays(arrays)

@@ -1,0 +1,28 @@
+"""The refiners by name: as recipes to choose from, and by what a model folder says it holds."""
+
+from typing import Any
+
+from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.paper.estimator import PaperRefiner
+from entourage.refiner.refining import REFINERS
+from entourage.stores import model_config
+
+__all__ = ["RECIPES", "load_refiner"]
+
+RECIPES: dict[str, type[ContextRefiner] | type[PaperRefiner]] = {"relational": ContextRefiner, "paper": PaperRefiner}
+
+
+def load_refiner(folder: Any) -> ContextRefiner | PaperRefiner:
+    """Open a refiner as it was saved.
+
+    Parameters
+    ----------
+    folder : path
+        Written by `ContextRefiner.save`, `PaperRefiner.save` or `entourage fit`.
+
+    Returns
+    -------
+    ContextRefiner or PaperRefiner
+    """
+    system = model_config(folder, *REFINERS)["system"]
+    return next(refiner for refiner in RECIPES.values() if refiner.system == system).load(folder)

@@ -1,0 +1,280 @@
+"""What the refiners share: vectors of any kind in, refined ones of the same kind out, by a network that was fitted.
+
+N items, M context items, k neighbours, T steps, d dimensions.
+"""
+
+import copy
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from entourage.errors import EntourageWarning, InputError, ModelError, NotFittedError
+from entourage.refiner.conversion import SameKindTransformer, Table, as_table
+from entourage.refiner.serving import ServedGallery
+from entourage.stores import model_config, read_model, usable_model, write_model
+from entourage.values import Attention, Embeddings, Trajectory
+
+__all__ = ["REFINERS", "RefiningEstimator"]
+
+Progress = Callable[[str, int, int], None]
+Refiner = TypeVar("Refiner", bound="RefiningEstimator")
+
+REFINERS = {"context_refiner": "ContextRefiner", "paper_refiner": "PaperRefiner"}
+"""The estimator that each `system` of a model folder is opened by."""
+
+
+class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
+    """An estimator that refines embeddings among their neighbours by the network it has fitted.
+
+    fit, which each refiner has its own of, leaves network_, n_neighbors_, n_steps_, n_features_in_ and a report.
+    """
+
+    system: str
+    """What config.json calls it."""
+    network_: Any
+    n_neighbors_: int
+    n_steps_: int
+    n_features_in_: int
+    _report: dict[str, Any]
+
+    # ---- refining --------------------------------------------------------------------------------------------
+
+    def transform(
+        self, X: Any, context: Any = None, *, steps: int | None = None, progress: Progress | None = None
+    ) -> Any:
+        """Refine vectors, **each among all that it is given with**.
+
+        Parameters
+        ----------
+        X : Embeddings, array, DataFrame or tensor of shape (N, d)
+            Each item's neighbours are found in X itself or, for queries against a gallery, in the context.
+        context : as X, of shape (M, d), optional
+            The gallery's raw vectors. Refine the gallery too and compare refined with refined: `transform_both`.
+        steps : int, optional
+            Stop after that many steps instead of all.
+        progress : callable, optional
+            Called as progress(title, done, total).
+
+        Returns
+        -------
+        the kind of X, of shape (N, d), or (N, out_dim) where the refiner has one
+            Refined vectors of length 1 in the order of X. They are computed in float32 and returned in the floating
+            type of X; for whole numbers and lists, in float32. Embeddings keep ids and labels, a DataFrame keeps its
+            index and columns, a tensor its device.
+        """
+        table, items, gallery = self._prepare(X, context)
+        return self._same_kind(table, self._last_state(items, gallery, self._n_steps(steps), progress))
+
+    def transform_both(
+        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: Progress | None = None
+    ) -> tuple[Any, Any]:
+        """Refine queries and the gallery to search them in; either is of less use without the other.
+
+        Parameters
+        ----------
+        queries : Embeddings, array, DataFrame or tensor of shape (N, d)
+        gallery : the same, of shape (M, d)
+        steps : int, optional
+            Stop after that many steps instead of all.
+        progress : callable, optional
+            Called as progress(title, done, total).
+
+        Returns
+        -------
+        tuple
+            The refined queries and the refined gallery, each in its own kind.
+        """
+        self._check_fitted()
+        tables = as_table(self, queries), as_table(self, gallery, name="the gallery")
+        items = tables[0].embeddings()
+        among = items if gallery is queries else tables[1].embeddings()
+        both = self.network_.refine_both(items, among, self.n_neighbors_, self._n_steps(steps), progress)
+        refined, searched = (self._same_kind(table, each) for table, each in zip(tables, both, strict=True))
+        return refined, searched
+
+    def serve(self, gallery: Any, *, progress: Progress | None = None) -> ServedGallery:
+        """Prepare a gallery once for queries that keep coming.
+
+        `serve(gallery).transform(queries)` is `transform(queries, gallery)` without the part of the work that is the
+        gallery's own, and `serve(gallery).refined_gallery` is `transform(gallery)`.
+
+        Parameters
+        ----------
+        gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
+        progress : callable, optional
+            Called as progress(title, done, total).
+
+        Returns
+        -------
+        ServedGallery
+        """
+        table, items, _ = self._prepare(gallery, None)
+        prepared = self.network_.prepare(items, self.n_neighbors_, self.n_steps_, progress)
+        return ServedGallery(prepared, table, lambda queries: as_table(self, queries), self._same_kind)
+
+    def trajectory(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Trajectory:
+        """Every step e^0..e^T of a refinement: trajectory(X)[t] is transform(X, steps=t) in float32.
+
+        Parameters are those of `transform`.
+        """
+        _, items, gallery = self._prepare(X, context)
+        states = self._states(items, gallery, self.n_steps_, progress)
+        return Trajectory(np.stack([e for e, _, _ in states]), items.ids)
+
+    def iter_steps(
+        self, X: Any, context: Any = None, *, steps: int | None = None, progress: Progress | None = None
+    ) -> Iterator[np.ndarray]:
+        """The steps of `trajectory` one after the other, each (N, d), for whoever does not want to hold them all.
+
+        Parameters are those of `transform`.
+        """
+        _, items, gallery = self._prepare(X, context)
+        for e, _, _ in self._states(items, gallery, self._n_steps(steps), progress):
+            yield e
+
+    def attention(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Attention:
+        """How much each item attends to each of its neighbours in each step, with the neighbours' ids.
+
+        Parameters are those of `transform`.
+        """
+        _, items, gallery = self._prepare(X, context)
+        (_, _, rows), *states = self._states(items, gallery, self.n_steps_, progress)
+        return Attention(np.stack([weights for _, weights, _ in states]), items.ids, gallery.ids[rows])
+
+    def with_neighbors(self: Refiner, n_neighbors: int) -> Refiner:
+        """A copy of this fitted refiner that attends to another number of neighbours; nothing is learned anew."""
+        self._check_fitted()
+        other = copy.copy(self)
+        other.n_neighbors_ = int(n_neighbors)
+        return other
+
+    def _n_steps(self, steps: int | None) -> int:
+        n_steps = self.n_steps_ if steps is None else steps
+        if not isinstance(n_steps, Integral) or not 0 <= n_steps <= self.n_steps_:
+            raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_steps_}, the number of steps")
+        return int(n_steps)
+
+    def _prepare(self, X: Any, context: Any) -> tuple[Table, Embeddings, Embeddings]:
+        """The items as they were given and as Embeddings, and the gallery: the items themselves without a context."""
+        self._check_fitted()
+        table = as_table(self, X)
+        items = table.embeddings()
+        own = context is None or context is X
+        return table, items, items if own else as_table(self, context, name="the context").embeddings()
+
+    def _states(
+        self, items: Embeddings, gallery: Embeddings, n_steps: int, progress: Progress | None, **options: Any
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
+        """(e^t, weights^t, rows) for t = 0..n_steps; nothing is weighed at t = 0."""
+        return self.network_.refine(items, gallery, self.n_neighbors_, n_steps, progress, **options)
+
+    def _last_state(
+        self, items: Embeddings, gallery: Embeddings, n_steps: int, progress: Progress | None, **options: Any
+    ) -> np.ndarray:
+        *_, (last, _, _) = self._states(items, gallery, n_steps, progress, last_only=True, **options)
+        return last
+
+    # ---- what was fitted ---------------------------------------------------------------------------------------
+
+    def report(self) -> dict[str, Any]:
+        """How the fit went.
+
+        Returns
+        -------
+        dict
+            "protocol", "metrics" and "warnings"; of a PaperRefiner also "curve".
+        """
+        self._check_fitted()
+        return self._report
+
+    @property
+    def n_parameters_(self) -> int:
+        """How many numbers were learned."""
+        self._check_fitted()
+        return int(self.network_.n_parameters)
+
+    def settings(self) -> dict[str, Any]:
+        """The parameters as JSON can hold them: numpy numbers, as a grid search sets them, become Python's."""
+        return {
+            name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
+        }
+
+    def _warn(self, stacklevel: int) -> None:
+        for warning in self._report["warnings"]:
+            warnings.warn(warning, EntourageWarning, stacklevel=stacklevel)
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            name = type(self).__name__
+            raise NotFittedError(f"this {name} has not learned anything yet: call fit(X, y) or load(folder)")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "network_")
+
+    # ---- on disk -----------------------------------------------------------------------------------------------
+
+    def save(self, folder: Any, *, overwrite: bool = False) -> None:
+        """Write config.json and model.safetensors into a new folder, whole or not at all.
+
+        Parameters
+        ----------
+        folder : path
+        overwrite : bool
+            Whether a model that is there already may be replaced.
+        """
+        self._check_fitted()
+        write_model(folder, self.system, self._config(), self.network_.to_arrays(), overwrite=overwrite)
+
+    @classmethod
+    def load(cls: type[Refiner], folder: Any) -> Refiner:
+        """Open a refiner as it was saved.
+
+        Parameters
+        ----------
+        folder : path
+            Written by `save`; `load_refiner` opens that of any refiner.
+        """
+        system = model_config(folder, *REFINERS)["system"]
+        if system != cls.system:
+            other = REFINERS[system]
+            raise ModelError(
+                f"the model in {folder} is a {other}, not a {cls.__name__}; open it with {other}.load or load_refiner"
+            )
+        config, arrays = read_model(folder, system)
+        with usable_model(folder):
+            refiner = cls(**config["settings"])
+            refiner._check_settings()
+            refiner._restore(config, arrays)
+        return refiner
+
+    def _config(self) -> dict[str, Any]:
+        columns = getattr(self, "feature_names_in_", None)
+        return {
+            "settings": self.settings(),
+            "dim": int(self.n_features_in_),
+            "columns": None if columns is None else columns.tolist(),
+            "neighbors": self.n_neighbors_,
+            "steps": self.n_steps_,
+            "report": self._report,
+        }
+
+    def _restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Set what fit would have set."""
+        self.n_features_in_, self._report = config["dim"], config["report"]
+        if config["columns"] is not None:
+            self.feature_names_in_ = np.array(config["columns"], dtype=object)
+        self.n_neighbors_, self.n_steps_ = config["neighbors"], config["steps"]
+        self.network_ = self._network(arrays)
+
+    @abstractmethod
+    def _network(self, arrays: dict[str, np.ndarray]) -> Any:
+        """The network that was saved as these arrays."""
+
+    @abstractmethod
+    def _check_settings(self) -> None:
+        """Refuse a parameter that cannot be, by its name."""

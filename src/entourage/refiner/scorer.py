@@ -1,0 +1,145 @@
+"""The scorer: do the two ends of an edge belong to one class? A small network that needs nothing but numpy.
+
+It reads the 22 relations of an edge (relations.py), passes them through two hidden layers of 32 and ends in a
+probability. scorer_training.py teaches it.
+
+N items, G nodes of a graph, k neighbours.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import expit
+
+from entourage.refiner.gathering import silu
+from entourage.refiner.graph import Graph
+from entourage.refiner.relations import RELATIONS, returned
+from entourage.runtime.threads import blocks, in_threads
+
+__all__ = ["HIDDEN", "RelationScorer", "estimated_purity", "frozen_float32", "trust", "trust_of_queries"]
+
+HIDDEN = 32
+_SIZES = (len(RELATIONS), HIDDEN, HIDDEN, 1)
+_LAYERS = (0, 2, 4)  # their numbers in files, where activations are counted too
+
+_EDGES_AT_ONCE = 4096  # their hidden layer stays in the cache
+_NEAREST = 8
+_RETURNED = 0.15  # how much a neighbour's view of the item counts
+_MUTUAL = RELATIONS.index("mutual")
+
+
+@dataclass(frozen=True, eq=False)
+class RelationScorer:
+    """A perceptron of the standardised relations: 22 - 32 - 32 - 1, SiLU between the layers."""
+
+    centre: np.ndarray
+    """(22,) means of the relations, which are subtracted."""
+    spread: np.ndarray
+    """(22,) their standard deviations, by which they are divided."""
+    weights: tuple[np.ndarray, ...]
+    """Of each layer, (inputs, outputs)."""
+    biases: tuple[np.ndarray, ...]
+    """Of each layer, (outputs,)."""
+
+    def __post_init__(self):
+        of_input = (self.centre, self.spread)
+        for arrays, shapes in (
+            (of_input, [_SIZES[:1]] * 2),
+            (self.weights, list(pairwise(_SIZES))),
+            (self.biases, [(size,) for size in _SIZES[1:]]),
+        ):
+            if [array.shape for array in arrays] != shapes:
+                raise ValueError(f"arrays of a scorer have shapes {[array.shape for array in arrays]}; wanted {shapes}")
+        frozen = {name: tuple(map(frozen_float32, getattr(self, name))) for name in ("weights", "biases")}
+        frozen |= {name: frozen_float32(getattr(self, name)) for name in ("centre", "spread")}
+        for name, value in frozen.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "RelationScorer":
+        """A scorer from what `to_arrays` gives; a missing or unknown name is a ValueError."""
+        names = {"centre", "spread", *(f"layers.{n}.{kind}" for n in _LAYERS for kind in ("weight", "bias"))}
+        if arrays.keys() != names:
+            differing = ", ".join(sorted(arrays.keys() ^ names))
+            raise ValueError(f"the arrays of a scorer are {', '.join(sorted(names))}; missing or unknown: {differing}")
+        weights = tuple(arrays[f"layers.{n}.weight"].T for n in _LAYERS)
+        return cls(arrays["centre"], arrays["spread"], weights, tuple(arrays[f"layers.{n}.bias"] for n in _LAYERS))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Its arrays by the names they have in files, float32; weights as (outputs, inputs)."""
+        arrays = {"centre": self.centre, "spread": self.spread}
+        for n, weight, bias in zip(_LAYERS, self.weights, self.biases, strict=True):
+            arrays |= {f"layers.{n}.weight": np.ascontiguousarray(weight.T), f"layers.{n}.bias": bias}
+        return arrays
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers are learned: weights and biases."""
+        return sum(array.size for array in (*self.weights, *self.biases))
+
+    def probabilities(self, relations: np.ndarray) -> np.ndarray:
+        """How likely both ends of each edge are of one class.
+
+        Parameters
+        ----------
+        relations : ndarray of shape (..., 22)
+            Features of edges, float32.
+
+        Returns
+        -------
+        ndarray of shape (...)
+            Probabilities, float32.
+        """
+        edges = relations.reshape(-1, relations.shape[-1])
+        result = np.empty(len(edges), np.float32)
+
+        def score(rows: slice) -> None:
+            x = edges[rows] - self.centre
+            x /= self.spread
+            for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+                x = silu(x @ weight, bias)  # (n, 32)
+            expit((x @ self.weights[-1])[:, 0] + self.biases[-1], out=result[rows])
+
+        for _ in in_threads(score, blocks(len(edges), _EDGES_AT_ONCE)):
+            pass
+        return result.reshape(relations.shape[:-1])
+
+
+def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> float:
+    """The share of the 8 nearest neighbours that the scorer takes for an item's class, without labels.
+
+    Parameters
+    ----------
+    scorer : RelationScorer
+    graph : Graph
+    n_neighbors : int
+        The length of the neighbour lists that the scorer is shown; longer lists of the graph are cut.
+
+    Returns
+    -------
+    float
+        From 0 to 1; 0 where nobody has a neighbour.
+    """
+    shown = graph.with_neighbors(n_neighbors).relations[:, :_NEAREST]
+    return float(scorer.probabilities(np.ascontiguousarray(shown)).mean()) if shown.size else 0.0
+
+
+def trust(scorer: RelationScorer, graph: Graph) -> np.ndarray:
+    """How far each node relies on each neighbour: (1 - c) p_ij + c p_ji with c = 0.15, and p_ji = 0 if j does not
+    list i; (G, k)."""
+    p = scorer.probabilities(graph.relations)
+    return (1 - _RETURNED) * p + _RETURNED * returned(p, graph.neighbors.rows)
+
+
+def trust_of_queries(scorer: RelationScorer, relations: np.ndarray) -> np.ndarray:
+    """The same for queries, which no node can list: p_ij stands for p_ji where j would list i; (N, k) of relations
+    (N, k, 22)."""
+    return scorer.probabilities(relations) * (1 - _RETURNED + _RETURNED * relations[..., _MUTUAL])
+
+
+def frozen_float32(array: np.ndarray) -> np.ndarray:
+    """A read-only copy in float32."""
+    array = np.array(array, np.float32, order="C")
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,46 @@
+"""Settings that cannot be used, refused by their name."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+from entourage.errors import InputError
+
+__all__ = ["check_finite", "check_not_negative", "check_positive", "check_share", "check_whole"]
+
+
+def check_whole(name: str, value: Any, least: int, *, none: bool = False) -> None:
+    """Refuse what is not a whole number of at least `least`; with `none`, None is allowed too.
+
+    >>> check_whole("epochs", 0, least=1)
+    Traceback (most recent call last):
+    entourage.errors.InputError: epochs is 0; wanted a whole number, at least 1
+    """
+    if value is None and none:
+        return
+    if not (isinstance(value, Integral) and value >= least):
+        raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
+
+
+def check_share(name: str, value: Any, *, below_one: bool = False) -> None:
+    """Refuse what is not a number from 0 to 1; with `below_one`, 1 too."""
+    if not (isinstance(value, Real) and 0 <= value <= 1) or (below_one and value == 1):
+        raise InputError(f"{name} is {value!r}; wanted 0 ≤ {name} {'<' if below_one else '≤'} 1")
+
+
+def check_not_negative(name: str, value: Any) -> None:
+    """Refuse what is not a finite number of at least 0."""
+    if not (isinstance(value, Real) and 0 <= value < math.inf):
+        raise InputError(f"{name} is {value!r}; wanted a finite number, at least 0")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is not a finite number above 0."""
+    if not (isinstance(value, Real) and 0 < value < math.inf):
+        raise InputError(f"{name} is {value!r}; wanted a number above 0")
+
+
+def check_finite(name: str, value: Any) -> None:
+    """Refuse what is not a finite number."""
+    if not (isinstance(value, Real) and math.isfinite(value)):
+        raise InputError(f"{name} is {value!r}; wanted a finite number")

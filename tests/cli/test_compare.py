@@ -94,7 +94,7 @@ def test_tables_say_the_same_as_the_document(inside):
 def test_a_split_of_ones_own(inside, source):
     report = json.loads(run(f"compare {source} --methods raw --json").stdout)
     assert (report["protocol"]["training_classes"], report["protocol"]["test_classes"]) == (6, 4)
-    assert report["protocol"]["split"] == f"as told by {source.split()[-1]}"
+    assert report["protocol"]["split"] == f"given by {source.split()[-1]}"
 
 
 def test_a_csv_says_it_too(inside):

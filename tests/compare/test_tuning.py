@@ -8,8 +8,8 @@ from tests.compare.samples import clusters
 
 from entourage.baselines import Chain, LinearHead, Method, QueryExpansion, Raw, fit_linear_head
 from entourage.baselines.method import with_vectors
-from entourage.compare.bakeoff import compare
-from entourage.compare.tuning import Judge, Trial, best_trial, choose_settings
+from entourage.compare.comparison import compare
+from entourage.compare.tuning import Trial, Validation, best_trial, choose_settings
 from entourage.evaluation import evaluate_ranking
 from entourage.refiner.rehearsal import make_rehearsals
 from entourage.training.linear_maps import head_maps_by_epoch
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @dataclass
 class Ordered(Method):
-    """Ranks as told by `best`: "same" puts the query's class first (labels read from the ids), "other" last."""
+    """Ranks by `best`: "same" puts the query's class first (labels read from the ids), "other" last."""
 
     best: str = "same"
 
@@ -56,7 +56,7 @@ def test_the_better_candidate_is_chosen_on_held_out_classes(telling):
 def test_stages_build_on_the_best_so_far_and_may_all_be_refused(telling):
     stages = [[{"k": 2}, {"k": 4}], [{"steps": 2}], [{"blend": 0.3}]]
     choice = choose_settings(QueryExpansion, stages, telling)
-    raw_recall = Judge(telling, seed=0).scores(Raw())[0]
+    raw_recall = Validation(telling, seed=0).scores(Raw())[0]
     first = best_trial(choice.trials[:2], raw_recall).settings
     assert choice.trials[2].settings == first | {"steps": 2}
     assert choice.settings in [trial.settings for trial in choice.trials]
@@ -66,7 +66,7 @@ def test_stages_build_on_the_best_so_far_and_may_all_be_refused(telling):
 def test_without_classes_to_hold_out_defaults_stay():
     items = clusters(n_classes=3)
     assert choose_settings(QueryExpansion, [[{"k": 1}]], items).trials == ()
-    assert "settings stay at their defaults" in compare(items, clusters(seed=1), ["average-qe"]).warnings[-1]
+    assert "all methods keep their default settings" in compare(items, clusters(seed=1), ["average-qe"]).warnings[-1]
 
 
 def test_a_choice_depends_on_the_seed_by_the_classes_held_out():
@@ -87,7 +87,7 @@ def test_heads_of_one_training_are_those_of_many():
 
 def test_sharing_work_between_trials_changes_no_score():
     items = clusters(n_classes=8)
-    shared, rehearsals = Judge(items, seed=0), make_rehearsals(items, items.labels, 0)
+    shared, rehearsals = Validation(items, seed=0), make_rehearsals(items, items.labels, 0)
     for method in (
         LinearHead(epochs=2),
         Chain(LinearHead(epochs=2), QueryExpansion(k=4)),

@@ -254,9 +254,7 @@ def _compare_again(keys, counts, k, margin, vectors, items):
                 _sort_precisely(keys[row, start:stop], vectors[row], items)
             start = stop
         for j in range(1, min(k, counts[row])):
-            if (
-                keys[row, j] < keys[row, j - 1]
-            ):  # vectors a little longer than 1 lose more than the margin
+            if keys[row, j] < keys[row, j - 1]:  # vectors a little longer than 1 lose more than the margin
                 _sort_precisely(keys[row, : counts[row]], vectors[row], items)
                 break
 

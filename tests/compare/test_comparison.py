@@ -1,4 +1,4 @@
-"""The bake-off: scores of a ranking, nothing leaks, what the document holds, and what cannot be compared."""
+"""The comparison: scores of a ranking, nothing leaks, what the document holds, and what cannot be compared."""
 
 import json
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ import pytest
 from tests.compare.samples import clusters
 
 from entourage.baselines import Method, QueryExpansion, Raw
-from entourage.compare.bakeoff import compare
-from entourage.compare.contenders import CONTENDERS, Contender
+from entourage.compare.comparison import compare
+from entourage.compare.methods import METHODS, MethodSpec
 from entourage.compare.splits import split_half
 from entourage.errors import InputError
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
@@ -59,7 +59,7 @@ def test_nothing_of_the_test_classes_reaches_fit_or_tuning():
             ranked_before_fit.append(set(items.ids.tolist()))
             return items
 
-    compare(training, test, [Contender("spy", Spy, [[{"k": 1}, {"k": 2}]])], seeds=2)
+    compare(training, test, [MethodSpec("spy", Spy, [[{"k": 1}, {"k": 2}]])], seeds=2)
     seen, unseen = set(training.ids.tolist()), set(test.ids.tolist())
     assert all(ids <= seen for ids in fitted_on)
     per_seed = 2 * 2 + 1  # two settings in two folds, then the last fit, on all
@@ -106,20 +106,20 @@ def test_scores_are_means_over_seeds(comparison):
             assert row[f"{name}_vs_raw"]["difference"] == pytest.approx(
                 row[name] - comparison.document()["methods"][0][name]
             )
-    whitened = comparison.row("pca-whitening")
+    whitened = comparison.result("pca-whitening")
     np.testing.assert_allclose(
-        whitened.per_query["map@r"], np.mean([run.per_query["map@r"] for run in whitened.runs], axis=0)
+        whitened.per_query["map@r"], np.mean([each.per_query["map@r"] for each in whitened.seeds], axis=0)
     )
 
 
 def test_a_row_is_what_the_method_itself_gives(comparison):
     training, test = split_half(clusters(n_classes=12, per_class=8))
     alone = evaluate_ranking(test, QueryExpansion(k=8, alpha=3.0).fit(training).rank)
-    np.testing.assert_allclose(comparison.row("alpha-qe-8-3").per_query["map@r"], alone["map@r"], rtol=1e-12)
-    settings = comparison.row("pca-whitening").runs[1].settings
-    again = CONTENDERS["pca-whitening"].build(**settings).fit(training)
+    np.testing.assert_allclose(comparison.result("alpha-qe-8-3").per_query["map@r"], alone["map@r"], rtol=1e-12)
+    settings = comparison.result("pca-whitening").seeds[1].settings
+    again = METHODS["pca-whitening"].build(**settings).fit(training)
     np.testing.assert_array_equal(
-        comparison.row("pca-whitening").runs[1].per_query["map@r"], evaluate_ranking(test, again.rank)["map@r"]
+        comparison.result("pca-whitening").seeds[1].per_query["map@r"], evaluate_ranking(test, again.rank)["map@r"]
     )
 
 
@@ -128,7 +128,7 @@ def test_harm_is_that_of_the_last_method_or_relational(comparison):
     assert (found["method"], found["against"]) == ("whitening+alpha-qe", "raw")
     assert sum(found["map@r"].values()) == len(comparison.ids)
     assert comparison.harm("average-qe", "alpha-qe-8-3")["against"] == "alpha-qe-8-3"
-    with pytest.raises(InputError, match="paper has no scores here; wanted one of raw"):
+    with pytest.raises(InputError, match="'paper' has no scores here; choose one of raw"):
         comparison.harm("paper")
 
 
@@ -155,14 +155,14 @@ def test_a_bug_is_not_hidden():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        compare(*split_half(clusters()), [Contender("broken", broken)])
+        compare(*split_half(clusters()), [MethodSpec("broken", broken)])
 
 
 def test_test_classes_that_tell_nothing_are_refused_or_warned_of():
     items = clusters()
     test = items.take(items.labels == 9)
     comparison = compare(items.take(items.labels < 5), test, ["alpha-qe-8-3"])
-    assert comparison.warnings == ("the test items are of one class: whatever is found is right",)
+    assert comparison.warnings == ("all test items are of one class, so whatever is found is right",)
     alone = Embeddings(test.vectors, labels=np.arange(len(test)))
     with pytest.raises(InputError, match="each of the 8 test items is alone in its class"):
         compare(items, alone, ["alpha-qe-8-3"])
@@ -176,8 +176,8 @@ def test_raw_must_work():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seeds": 0}, "seeds is 0; wanted a whole number, at least 1"),
-        ({"methods": ["nonsense"]}, "there is no method 'nonsense'; wanted all, or some of raw, pca-whitening"),
+        ({"seeds": 0}, "seeds is 0; it must be a whole number, at least 1"),
+        ({"methods": ["nonsense"]}, "there is no method 'nonsense'; choose all, or some of raw, pca-whitening"),
         ({"training": Embeddings.from_vectors(np.eye(12))}, "the training items have no labels"),
         ({"test": Embeddings.from_vectors(np.eye(3), labels=[1, 2, 3])}, "12 dimensions and the test items 3"),
     ],

@@ -1,12 +1,12 @@
-"""The contenders: their names, their budgets, and the refiners among them."""
+"""The methods: their names, their budgets, and the refiners among them."""
 
 from types import SimpleNamespace
 
 import pytest
 from tests.compare.samples import clusters
 
-from entourage.compare.bakeoff import compare
-from entourage.compare.contenders import BUDGET, CONTENDERS, Refined, select
+from entourage.compare.comparison import compare
+from entourage.compare.methods import BUDGET, METHODS, Refined, select_methods
 from entourage.compare.splits import split_half
 from entourage.errors import NotFittedError
 from entourage.refiner import learning
@@ -16,19 +16,19 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_names_in_their_order():
-    assert [contender.name for contender in select("all")] == list(CONTENDERS)
-    assert next(iter(CONTENDERS)) == "raw" and list(CONTENDERS)[-3:] == ["paper", "universal", "relational"]
-    assert [contender.name for contender in select("lda")] == ["raw", "lda"]
-    assert CONTENDERS["raw"].draws_nothing and CONTENDERS["diffusion-fixed"].draws_nothing
-    assert not CONTENDERS["self-attention"].draws_nothing and not CONTENDERS["paper"].draws_nothing
+    assert [spec.name for spec in select_methods("all")] == list(METHODS)
+    assert next(iter(METHODS)) == "raw" and list(METHODS)[-3:] == ["paper", "universal", "relational"]
+    assert [spec.name for spec in select_methods("lda")] == ["raw", "lda"]
+    assert METHODS["raw"].draws_nothing and METHODS["diffusion-fixed"].draws_nothing
+    assert not METHODS["self-attention"].draws_nothing and not METHODS["paper"].draws_nothing
 
 
-def test_no_contender_has_more_than_its_budget_and_every_setting_can_be_built():
-    for contender in CONTENDERS.values():
-        changes = [change for stage in contender.stages for change in stage]
+def test_no_method_has_more_than_its_budget_and_every_setting_can_be_built():
+    for spec in METHODS.values():
+        changes = [change for stage in spec.stages for change in stage]
         assert len(changes) <= BUDGET
         for change in changes:
-            contender.build(**contender.fixed | change)
+            spec.build(**spec.fixed | change)
 
 
 def test_a_refiner_is_fitted_with_its_recipe_and_the_universal_one_without_labels(monkeypatch):

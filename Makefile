@@ -5,7 +5,7 @@ INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 
 .PHONY: demo test lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
 
-demo: .venv/.core
+demo: .venv/.train
 	$(BIN)/entourage demo --out runs/demo --overwrite
 
 # a process for each core, each with one thread: they would only get into each other's way
@@ -25,22 +25,22 @@ bench-quick: .venv/.bench
 bench-scaling: .venv/.bench
 	$(BIN)/python benchmarks/speed/scaling.py
 
-bench-quality: .venv/.core
+bench-quality: .venv/.train
 	$(BIN)/python benchmarks/compare_real.py
 
-bench-baselines: .venv/.core
+bench-baselines: .venv/.train
 	$(BIN)/python benchmarks/baselines_small.py
 
-bench-intra-batch: .venv/.core
+bench-intra-batch: .venv/.train
 	$(BIN)/python benchmarks/intra_batch.py
 
-bench-divide: .venv/.core
+bench-divide: .venv/.train
 	$(BIN)/python benchmarks/divide.py
 
-bench-cross-image: .venv/.core
+bench-cross-image: .venv/.train
 	$(BIN)/python benchmarks/cross_image.py
 
-universal: .venv/.core
+universal: .venv/.train
 	$(BIN)/python benchmarks/make_universal.py
 
 clean:
@@ -50,14 +50,14 @@ clean:
 	$(PYTHON) -m venv .venv
 	touch $@
 
-.venv/.core: .venv/.python pyproject.toml constraints.txt
-	$(INSTALL) .
+.venv/.train: .venv/.python pyproject.toml constraints.txt
+	$(INSTALL) '.[train]'
 	touch $@
 
-.venv/.bench: .venv/.core
+.venv/.bench: .venv/.train
 	$(INSTALL) '.[bench]'
 	touch $@
 
-.venv/.dev: .venv/.core
+.venv/.dev: .venv/.train
 	$(INSTALL) '.[dev]'
 	touch $@

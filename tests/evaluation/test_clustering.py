@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.cluster import KMeans
 
+from entourage.evaluation import clustering
 from entourage.evaluation.clustering import MOST_ITERATIONS, _means, _nearest, _start, few_clusters, kmeans
 from entourage.evaluation.metrics import normalized_mutual_information
 from entourage.values import Embeddings
@@ -21,13 +22,18 @@ def sample(n_classes=40, per_class=8, seed=0) -> tuple[np.ndarray, np.ndarray]:
     return Embeddings.from_vectors(vectors).vectors, labels
 
 
-def test_each_vector_goes_to_its_nearest_centre_and_each_centre_to_the_mean():
-    vectors = sample()[0]
+by_either = pytest.mark.parametrize("xp", [np, torch], ids=["numpy", "torch"])  # torch does it on a card
+
+
+@by_either
+def test_each_vector_goes_to_its_nearest_centre_and_each_centre_to_the_mean(xp):
+    vectors = sample()[0].copy()
     centres = np.random.default_rng(1).normal(size=(30, 16)).astype(np.float32)  # of any length
     wanted = np.linalg.norm(vectors[:, None] - centres, axis=2).argmin(axis=1)
-    clusters = _nearest(torch.from_numpy(vectors.copy()), torch.from_numpy(centres)).numpy()
+    clusters = _nearest(xp, xp.asarray(vectors), xp.asarray(centres))
     assert clusters.tolist() == wanted.tolist()
-    means = _means(*map(torch.from_numpy, (vectors.copy(), wanted, centres))).numpy()
+    means = np.asarray(_means(xp, *map(xp.asarray, (vectors, wanted, centres))))
+    assert means.dtype == np.float32
     assert len(np.unique(wanted)) < 30, "precondition: a cluster is empty"
     for cluster in range(30):
         members = vectors[wanted == cluster]
@@ -45,10 +51,27 @@ def test_it_clusters_as_well_as_scikit_learn():
     assert np.mean(scores["ours"]) > np.mean(scores["theirs"]) - np.std(scores["theirs"]) / 2
 
 
-def test_the_first_centres_reach_every_class_where_classes_lie_far_apart():
+@by_either
+def test_the_first_centres_reach_every_class_where_classes_lie_far_apart(xp):
     vectors = np.repeat(np.eye(50, dtype=np.float32), 6, axis=0)
-    rows = _start(torch.from_numpy(vectors), 50, np.random.default_rng(0), lambda *_: None)
-    assert sorted(rows // 6) == list(range(50))
+    rows = _start(xp, xp.asarray(vectors), 50, np.random.default_rng(0), lambda *_: None)
+    assert sorted(row // 6 for row in rows) == list(range(50))
+
+
+def test_a_machine_with_a_card_clusters_there_and_finds_the_same(monkeypatch):
+    vectors, _ = sample()
+    wanted = kmeans(vectors, 40, 5)
+    used = []
+
+    def steps(xp, *arguments, nearest=_nearest):
+        used.append(xp)
+        return nearest(xp, *arguments)
+
+    monkeypatch.setattr(clustering, "graphics_card", lambda: torch.device("cpu"))
+    monkeypatch.setattr(clustering, "_nearest", steps)
+    found = kmeans(vectors, 40, 5)
+    assert set(used) == {torch} and isinstance(found, np.ndarray)
+    assert found.tolist() == wanted.tolist()
 
 
 def test_the_seed_decides_and_the_input_is_left_as_it_was():

@@ -1,5 +1,8 @@
-"""Work is shared out once and whole, among no more threads than torch uses."""
+"""Work is shared out once and whole, among no more threads than one setting allows."""
 
+import os
+import subprocess
+import sys
 import threading
 from contextlib import nullcontext
 
@@ -7,7 +10,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_limits
 
-from entourage.runtime.threads import _libraries, blocks, in_threads, share_out
+from entourage.runtime.threads import _libraries, blocks, in_threads, share_out, thread_count
 
 
 @pytest.fixture
@@ -16,6 +19,38 @@ def three_threads():
     torch.set_num_threads(3)
     yield
     torch.set_num_threads(before)
+
+
+# ---- how many ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_where_torch_is_loaded_its_setting_counts(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert thread_count() == 3
+
+
+@pytest.mark.parametrize(("asked", "count"), [("5", 5), (" 5 ", 5), ("4,2", 4)])
+def test_without_torch_the_environment_says_how_many(monkeypatch, asked, count):
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert thread_count() == count
+
+
+@pytest.mark.parametrize("asked", [None, "", "0", "many"])
+def test_without_torch_and_setting_there_are_as_many_as_processors_this_process_may_use(asked):
+    """In a process of its own, held to one processor."""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    environment |= {} if asked is None else {"OMP_NUM_THREADS": asked}
+    hold = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n"
+    hold = hold if hasattr(os, "sched_setaffinity") else "import os; os.environ['LOKY_MAX_CPU_COUNT'] = '1'\n"
+    code = (
+        "import sys\nfrom entourage.runtime.threads import thread_count\nprint(thread_count(), 'torch' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", hold + code], env=environment, text=True) == "1 False\n"
+
+
+# ---- in parts ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("three_threads")

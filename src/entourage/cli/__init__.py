@@ -7,7 +7,7 @@ Anything wrong with files, values or settings ends in one sentence and exit code
 
 import functools
 import warnings
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -25,6 +25,7 @@ from entourage.cli.report import report
 from entourage.cli.train import train
 from entourage.cli.usage import Commands
 from entourage.errors import EntourageError, EntourageWarning
+from entourage.runtime.extras import as_missing_extra
 
 __all__ = ["app", "main"]
 
@@ -52,13 +53,22 @@ def one_sentence_errors(command):
         except BrokenPipeError:  # `entourage ... | head` has seen enough
             raise
         except (EntourageError, OSError) as error:
-            typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(2) from None
+            _refuse(error)
+        except ModuleNotFoundError as error:
+            missing = as_missing_extra(error, f"this `entourage {command.__name__}`")
+            if missing is None:
+                raise
+            _refuse(missing)
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
 
     return run
+
+
+def _refuse(error: Exception) -> NoReturn:
+    typer.echo(f"error: {error}", err=True)
+    raise typer.Exit(2) from None
 
 
 @app.callback(invoke_without_command=True)

@@ -7,6 +7,7 @@ import typer
 
 from entourage.cli.options import Json, Overwrite, Seed
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
+from entourage.runtime.extras import require
 
 __all__ = ["demo"]
 
@@ -22,6 +23,8 @@ def demo(
 
     Renders them, trains a small encoder and refines its embeddings of scripts it has not seen.
     """
+    require("torch", "the demo, which trains an encoder,")
+
     from entourage.demo import run_demo
     from entourage.runtime.progress import terminal_progress
 

@@ -8,6 +8,7 @@ import typer
 from entourage.cli.options import DataOptions, ImageSource, Json, Overwrite, Root, Strict, Workers
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import InputError
+from entourage.runtime.extras import require
 from entourage.runtime.warnings import collected_warnings
 
 __all__ = ["embed"]
@@ -42,6 +43,7 @@ def embed(
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import check_streamable
 
+    require("torch", "turning pictures into vectors")
     check_streamable(out, overwrite=overwrite)
     _check_different(model)
     with collected_warnings(lambda text: print_warnings([text])) as warnings:

@@ -8,6 +8,7 @@ import typer
 from entourage.cli.options import Json, Labels, Overwrite, Seed, Vectors, check_labelled
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import FileError, InputError
+from entourage.runtime.extras import require
 
 __all__ = ["fit"]
 
@@ -38,6 +39,7 @@ def fit(
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import check_free, read_vectors
 
+    require("torch", "learning from labels")
     if out.is_file() or not out.name:
         raise FileError(f"--out is {out}; wanted the name of a folder for the model: choose another --out")
     check_free(out, overwrite=overwrite)

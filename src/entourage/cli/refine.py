@@ -9,6 +9,7 @@ from entourage.cli.kept_run import KeptRun
 from entourage.cli.options import DataOptions, Json, Overwrite, Root, Vectors, is_same
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
 from entourage.errors import FileError, InputError
+from entourage.runtime.extras import require
 from entourage.runtime.warnings import collected_warnings
 
 __all__ = ["refine"]
@@ -193,6 +194,7 @@ def _refine_by_run(
     for option, value in refused.items():
         if value is not None:
             raise InputError(f"{option} is {value} with the run '{run}', {_REFUSED_BY_RUNS[option]}")
+    require("torch", "refining by the network of a run")
     from entourage.evaluation.movement import cosines
     from entourage.runs.train import check_own_vectors
     from entourage.runtime.progress import terminal_progress

@@ -8,6 +8,7 @@ import typer
 from entourage.cli.options import DataOptions, ImageSource, Json, Overwrite, Root, Strict, Workers
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import InputError
+from entourage.runtime.extras import require
 from entourage.runtime.warnings import collected_warnings
 
 __all__ = ["train"]
@@ -55,6 +56,7 @@ def train(
     """
     from entourage.runtime.config import from_pairs, from_toml
 
+    require("torch", "training an encoder")
     flags = {"encoder": encoder, "loss": loss, "epochs": epochs, "learning_rate": learning_rate, "dim": dim}
     flags |= {"image_size": image_size, "device": device, "workers": workers, "seed": seed}
     flags = {name: value for name, value in flags.items() if value is not None}

@@ -31,6 +31,7 @@ from entourage.baselines import (
 from entourage.compare.tuning import LONGEST_TRAINING
 from entourage.errors import InputError
 from entourage.refiner.recipes import RECIPES
+from entourage.runtime.extras import require
 from entourage.values import Embeddings
 
 __all__ = ["BUDGET", "METHODS", "MethodSpec", "Refined", "chosen_in_fit", "select_methods"]
@@ -52,6 +53,8 @@ class MethodSpec:
     """Changes to try, stage by stage; see tuning.choose_settings."""
     fixed: dict[str, Any] = field(default_factory=dict)
     """Settings that are not tuned, and reported as such."""
+    learns_with: str | None = None
+    """The library it learns with, if that comes with an extra of the package."""
 
     @property
     def draws_nothing(self) -> bool:
@@ -168,21 +171,23 @@ METHODS = {
             "linear-head",
             LinearHead,
             [_grid(learning_rate=[3e-4, 1e-3], epochs=[2, 4, 6, 8, 10, 12, 14, 16, LONGEST_TRAINING])],
+            learns_with="torch",
         ),
         MethodSpec(
             "head+alpha-qe",
             _head_then_expansion,
             [_grid(epochs=[2, 4, 6, 9, 13, LONGEST_TRAINING], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
+            learns_with="torch",
         ),
         MethodSpec(
             "whitening+alpha-qe",
             _whitening_then_expansion,
             [_grid(shrinkage=[0.02, 0.1, 0.3, 0.5, 0.7, 0.9], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
         ),
-        MethodSpec("self-attention", SelfAttention),
-        MethodSpec("paper", Refined, fixed={"recipe": "paper"}),
+        MethodSpec("self-attention", SelfAttention, learns_with="torch"),
+        MethodSpec("paper", Refined, fixed={"recipe": "paper"}, learns_with="torch"),
         MethodSpec("universal", Refined, fixed={"universal": True}),
-        MethodSpec("relational", Refined, fixed={"recipe": "relational"}),
+        MethodSpec("relational", Refined, fixed={"recipe": "relational"}, learns_with="torch"),
     )
 }
 
@@ -211,4 +216,12 @@ def select_methods(methods: str | Iterable[str | MethodSpec] = "all") -> list[Me
             raise InputError(f"there is no method {method!r}; choose all, or some of {', '.join(METHODS)}")
         spec = method if isinstance(method, MethodSpec) else METHODS[method]
         chosen.setdefault(spec.name, spec)
+    _check_installed(list(chosen.values()))
     return list(chosen.values())
+
+
+def _check_installed(specs: list[MethodSpec]) -> None:
+    """Before any work: a method left out for want of a library would look like one that cannot do it."""
+    for library in sorted({spec.learns_with for spec in specs if spec.learns_with}):
+        learning = [spec.name for spec in specs if spec.learns_with == library]
+        require(library, f"comparing {', '.join(learning)}")

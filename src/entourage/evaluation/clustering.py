@@ -9,6 +9,10 @@ import math
 import warnings
 
 import numpy as np
+from scipy import sparse
+
+from entourage.runtime.devices import graphics_card
+from entourage.runtime.threads import blocks, in_threads
 
 __all__ = ["MOST_ITERATIONS", "few_clusters", "kmeans"]
 
@@ -18,27 +22,42 @@ _CENTRES_AT_ONCE = 32
 
 
 def kmeans(vectors, n_clusters: int, seed: int = 0, *, progress=None) -> np.ndarray:
-    """Cluster of each unit vector (N, d), (N,): Lloyd's k-means from one greedy k-means++ start.
+    """Lloyd's k-means from one greedy k-means++ start, by numpy; where there is a graphics card, by torch on it.
 
     It ends when no vector changes its cluster, or after 20 iterations; a cluster left by all keeps its centre.
-    progress: called as progress(title, done, total) while centres are chosen and after each iteration.
+
+    Parameters
+    ----------
+    vectors : array of shape (N, d)
+        Unit vectors.
+    n_clusters
+        C. Where there are fewer distinct vectors, some clusters stay empty.
+    seed
+        Decides the start.
+    progress
+        Called as progress(title, done, total) while centres are chosen and after each iteration.
+
+    Returns
+    -------
+    array of shape (N,)
+        The cluster of each vector, from 0 to C - 1.
     """
-    import torch
-
-    from entourage.runtime.devices import device_named
-
     report = progress or (lambda title, done, total: None)
-    vectors = torch.from_numpy(np.array(vectors, np.float32)).to(device_named("auto"))
-    centres = vectors[_start(vectors, n_clusters, np.random.default_rng(seed), report)]
+    vectors, xp = np.ascontiguousarray(vectors, np.float32), np
+    if (card := graphics_card()) is not None:
+        import torch as xp
+
+        vectors = xp.from_numpy(vectors.copy()).to(card)
+    centres = vectors[_start(xp, vectors, n_clusters, np.random.default_rng(seed), report)]
     clusters = None
     for iteration in range(MOST_ITERATIONS):
-        before, clusters = clusters, _nearest(vectors, centres)
-        if before is not None and torch.equal(before, clusters):
+        before, clusters = clusters, _nearest(xp, vectors, centres)
+        if before is not None and bool((before == clusters).all()):
             break
-        centres = _means(vectors, clusters, centres)
+        centres = _means(xp, vectors, clusters, centres)
         report("clustering (iterations)", iteration + 1, MOST_ITERATIONS)
     report("clustering (iterations)", MOST_ITERATIONS, MOST_ITERATIONS)  # also where fewer sufficed
-    return clusters.numpy(force=True)
+    return clusters if xp is np else clusters.numpy(force=True)
 
 
 def few_clusters(vectors, n_clusters: int, seed: int = 0) -> np.ndarray:
@@ -63,57 +82,65 @@ def few_clusters(vectors, n_clusters: int, seed: int = 0) -> np.ndarray:
     return clustering.index.search(vectors, 1)[1].ravel()
 
 
-def _start(vectors, n_clusters: int, draw: np.random.Generator, report):
+# The steps of k-means, for numpy and torch alike: xp is the one or the other, vectors are an array of its kind.
+
+
+def _start(xp, vectors, n_clusters: int, draw: np.random.Generator, report) -> list[int]:
     """Rows (C,) of the first centres: each the best of some candidates, drawn by their squared distance to the nearest.
 
     Best is the candidate that leaves the least sum of squared distances. Candidates for several centres are drawn,
     and multiplied with all vectors, at once, though for never more than a sixteenth of the centres there are.
     """
-    import torch
-
     candidates = 2 + int(math.log(n_clusters))
     rows = [int(draw.integers(len(vectors)))]
-    distances = _squared_distances(vectors, vectors[rows])[0]
+    distances = _squared_distances(xp, vectors, vectors[rows])[0]
     while len(rows) < n_clusters:
         centres_at_once = min(1 + len(rows) // 16, _CENTRES_AT_ONCE, n_clusters - len(rows))
-        drawn = _draw_by(distances, centres_at_once * candidates, draw)
-        to_drawn = _squared_distances(vectors, vectors[drawn])
-        for group, to_group in zip(drawn.split(candidates), to_drawn.split(candidates), strict=True):
-            with_each = torch.minimum(to_group, distances)  # (candidates, N)
-            best = int(with_each.sum(dim=1).argmin())
-            rows.append(int(group[best]))
+        drawn = _draw_by(xp, distances, centres_at_once * candidates, draw)
+        to_drawn = _squared_distances(xp, vectors, vectors[drawn])
+        for group in blocks(len(drawn), candidates):
+            with_each = xp.minimum(to_drawn[group], distances)  # (candidates, N)
+            best = int(with_each.sum(axis=1).argmin())
+            rows.append(int(drawn[group][best]))
             distances = with_each[best]
         report("choosing first centres", len(rows), n_clusters)
-    return torch.tensor(rows, device=vectors.device)
+    return rows
 
 
-def _draw_by(weights, count: int, draw: np.random.Generator):
+def _draw_by(xp, weights, count: int, draw: np.random.Generator):
     """Positions (count,) drawn in proportion to weights (N,)."""
-    import torch
-
-    cumulative = torch.cumsum(weights.double(), 0)
-    drawn = torch.searchsorted(cumulative, torch.from_numpy(draw.random(count)).to(weights.device) * cumulative[-1])
-    return drawn.clamp_(max=len(weights) - 1)
+    cumulative = xp.cumsum(weights, axis=0, dtype=xp.float64)
+    marks = xp.asarray(draw.random(count), device=weights.device) * cumulative[-1]
+    return xp.clip(xp.searchsorted(cumulative, marks), 0, len(weights) - 1)
 
 
-def _squared_distances(vectors, centres):
+def _squared_distances(xp, vectors, centres):
     """(C, N) between unit vectors: 2 - 2 c x."""
-    return (centres @ vectors.T).mul_(-2).add_(2).clamp_(min=0)
+    distances = centres @ vectors.T
+    distances *= -2
+    distances += 2
+    return xp.clip(distances, 0, None, out=distances)
 
 
-def _nearest(vectors, centres):
+def _nearest(xp, vectors, centres):
     """The centre nearest to each vector, (N,): the one with the largest c x - |c|² / 2."""
-    import torch
+    half = (centres * centres).sum(axis=1) / 2
 
-    half = centres.square().sum(dim=1) / 2
-    parts = [torch.addmm(half, part, centres.T, beta=-1).argmax(dim=1) for part in vectors.split(_ROWS_AT_ONCE)]
-    return torch.cat(parts)
+    def nearest(block: slice):
+        nearness = vectors[block] @ centres.T
+        nearness -= half
+        return nearness.argmax(axis=1)
+
+    parts = blocks(len(vectors), _ROWS_AT_ONCE)
+    return xp.concatenate(list(in_threads(nearest, parts) if xp is np else map(nearest, parts)))
 
 
-def _means(vectors, clusters, centres):
+def _means(xp, vectors, clusters, centres):
     """The mean of each cluster, (C, d)."""
-    import torch
-
-    sizes = torch.bincount(clusters, minlength=len(centres))[:, None]
-    sums = torch.zeros_like(centres).index_add_(0, clusters, vectors)
-    return torch.where(sizes > 0, sums / sizes.clamp(min=1), centres)
+    sizes = xp.bincount(clusters, minlength=len(centres))[:, None]
+    if xp is np:
+        everyone = np.ones(len(vectors), np.float32), (clusters, np.arange(len(vectors)))
+        sums = sparse.csr_array(everyone, shape=(len(centres), len(vectors))) @ vectors
+    else:
+        sums = xp.zeros_like(centres).index_add_(0, clusters, vectors)
+    return xp.where(sizes > 0, sums / xp.asarray(xp.clip(sizes, 1, None), dtype=centres.dtype), centres)

@@ -1,6 +1,6 @@
 """The search on the processor: tiles of the similarity matrix, each multiplied and sifted by one thread.
 
-A thread multiplies its tile alone, so none waits for another, and as many run as torch would use. Numpy multiplies,
+A thread multiplies its tile alone, so none waits for another, and as many run as `thread_count` says. Numpy multiplies,
 not torch, whose library took a quarter longer on the processor this was measured on.
 """
 

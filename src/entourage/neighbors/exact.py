@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from entourage.runtime.threads import blocks
+from entourage.runtime.devices import graphics_card
+from entourage.runtime.threads import blocks, thread_count
 
 __all__ = ["groups_of_equal_vectors", "top_k"]
 
@@ -55,20 +56,16 @@ def _nearest(queries, items, hidden, places, k, progress) -> Iterator[tuple[slic
     the item that each of them is. Here it is decided which device does the work, and how: on the processor each pair
     of one set is compared once, unless the candidates of all at once would take too much memory.
     """
-    import torch
-
-    from entourage.runtime.devices import device_named
-
-    n, device = len(queries), device_named("auto")
-    if device.type != "cpu":
+    n, card = len(queries), graphics_card()
+    if card is not None:
         from entourage.neighbors import gpu
 
-        found = gpu.best_of_gallery(queries, items, hidden, k, device)
+        found = gpu.best_of_gallery(queries, items, hidden, k, card)
     else:
         from entourage.neighbors import cpu, kernels
 
         kernels.compile_ahead()
-        rows, columns = _tile_shape(n, len(items), torch.get_num_threads())
+        rows, columns = _tile_shape(n, len(items), thread_count())
         if places is not None and len(items) * kernels.room(k) <= _MOST_CANDIDATES:
             alone = np.full(len(items), -1)
             alone[places] = hidden

@@ -12,12 +12,11 @@ import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import torch
 
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.neighbors.exact import groups_of_equal_vectors
 from entourage.neighbors.kernels import precise_product, rounding_margin
-from entourage.runtime.devices import device_named
+from entourage.runtime.devices import graphics_card
 from entourage.runtime.jit import compiled, inlined
 from entourage.runtime.threads import blocks, in_threads, share_out
 from entourage.values import Embeddings
@@ -75,9 +74,11 @@ def match_ranks(
 
 def _products(rows: np.ndarray, columns: np.ndarray) -> Callable[[slice], np.ndarray]:
     """The similarities (n, M) of some rows to all columns; on the processor in memory that each thread uses again."""
-    device = device_named("auto")
-    if device.type != "cpu":
-        rows, columns = (torch.from_dlpack(table).to(device) for table in (rows, columns))
+    card = graphics_card()
+    if card is not None:
+        from torch import from_dlpack
+
+        rows, columns = (from_dlpack(table).to(card) for table in (rows, columns))
         return lambda block: (rows[block] @ columns.T).numpy(force=True)
     kept = threading.local()
 

@@ -1,13 +1,48 @@
-"""Optional parts of the package, imported when they are needed."""
+"""Optional libraries, and which extra of the package brings each."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from entourage.errors import MissingExtra
 
-__all__ = ["needs_training"]
+__all__ = ["as_missing_extra", "needs_training", "require"]
 
-_TRAINING = {"torch", "pytorch_metric_learning"}
+_EXTRAS = {
+    "huggingface_hub": "images",
+    "imageio_ffmpeg": "video",
+    "pytorch_metric_learning": "train",
+    "tensorboard": "tensorboard",
+    "torch": "train",
+    "transformers": "images",
+}
+
+
+def require(library: str, purpose: str) -> None:
+    """Refuse what needs an optional library that is not installed. The library is looked for, not imported.
+
+    Parameters
+    ----------
+    library
+        The name it is imported by.
+    purpose
+        What needs it, as the beginning of a sentence: "training an encoder".
+
+    Raises
+    ------
+    MissingExtra
+        With the pip line that installs it.
+
+    >>> require("torch", "training an encoder")
+    """
+    if not _is_installed(library):
+        raise MissingExtra(_EXTRAS[library], purpose)
+
+
+def as_missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtra | None:
+    """The same for an import that failed already; None where what it lacks is none of the optional libraries."""
+    library = (error.name or "").partition(".")[0]
+    return MissingExtra(_EXTRAS[library], purpose) if library in _EXTRAS else None
 
 
 @contextmanager
@@ -16,12 +51,20 @@ def needs_training(purpose: str) -> Iterator[None]:
 
     Parameters
     ----------
-    purpose : str
+    purpose
         What needs it, as the beginning of a sentence.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in _TRAINING:
+        missing = as_missing_extra(error, purpose)
+        if missing is None:
             raise
-        raise MissingExtra("train", purpose) from error
+        raise missing from error
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        return find_spec(library) is not None
+    except ImportError:  # of whoever stands between Python and its libraries
+        return False

@@ -1,19 +1,47 @@
-"""Work shared out among threads: as many as torch uses, so that one setting rules products and kernels alike.
+"""Work shared out among threads, as many as `thread_count`, so that one setting rules products and kernels alike.
 
-`torch.set_num_threads` and OMP_NUM_THREADS are that setting; several processes side by side lower it, and nothing here
-starts more. The work must release the interpreter's lock, as kernels compiled with nogil do. Unlike the threads of
-numba's own `prange`, calls from several threads of a server do not get into each other's way.
+OMP_NUM_THREADS is that setting, which numpy and torch obey too; where torch is loaded, `torch.set_num_threads` is.
+Several processes side by side lower it, and nothing here starts more. The work must release the interpreter's lock, as
+kernels compiled with nogil do. Unlike the threads of numba's own `prange`, calls from several threads of a server do
+not get into each other's way.
 """
 
+import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-__all__ = ["blocks", "in_threads", "one_thread_each", "share_out"]
+__all__ = ["blocks", "in_threads", "one_thread_each", "share_out", "thread_count"]
 
 _worker = threading.local()
+
+
+def thread_count() -> int:
+    """How many threads work is shared out among.
+
+    Returns
+    -------
+    int
+        What torch uses, if this process has loaded it; else the first number of OMP_NUM_THREADS, if it is set; else
+        the processors this process may use, by affinity and the limits of its container.
+    """
+    torch = sys.modules.get("torch")
+    if hasattr(torch, "get_num_threads"):  # without it another thread is just importing torch
+        return torch.get_num_threads()
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # "4,2": outer and nested teams
+    if asked.isdecimal() and int(asked):
+        return int(asked)
+    return _processors()
+
+
+@cache
+def _processors() -> int:
+    from joblib import cpu_count  # which scikit-learn brings
+
+    return cpu_count()
 
 
 def share_out(work: Callable[[int, int], None], n: int, least: int = 256) -> None:
@@ -24,10 +52,8 @@ def share_out(work: Callable[[int, int], None], n: int, least: int = 256) -> Non
     >>> done
     [0, 1, 2, 3, 4]
     """
-    import torch
-
     alone = getattr(_worker, "busy", False)  # the other threads have work of their own
-    parts = 1 if alone else max(1, min(torch.get_num_threads(), n // least))
+    parts = 1 if alone else max(1, min(thread_count(), n // least))
     if parts == 1:
         work(0, n)
         return
@@ -46,10 +72,8 @@ def blocks(n: int, most: int) -> Iterator[slice]:
 
 
 def in_threads(work, tasks) -> Iterator:
-    """work(task) for each task, in order, by as many threads as torch would use; only a few tasks ahead."""
-    import torch
-
-    n_threads = torch.get_num_threads()
+    """work(task) for each task, in order, by as many threads as `thread_count`; only a few tasks ahead."""
+    n_threads = thread_count()
     if n_threads == 1 or getattr(_worker, "busy", False):
         for task in tasks:
             with one_thread_each:

@@ -8,7 +8,7 @@ from entourage import __version__
 
 __all__ = ["library_versions"]
 
-_LIBRARIES = ("numpy", "torch", "transformers", "pytorch-metric-learning")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "transformers", "pytorch-metric-learning")
 
 
 def library_versions() -> dict[str, str]:

@@ -1,0 +1,108 @@
+"""The path from a file of vectors to refined vectors, scores, pictures and a report, in a process of its own.
+
+    python label_free.py FOLDER with      # torch is loaded from the start
+    python label_free.py FOLDER without   # neither torch nor anything else that learns can be imported
+
+FOLDER/with or FOLDER/without gets what the commands write; what they print, and how each ended, is in outcomes.json.
+"""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+LEARNING = {"faiss", "huggingface_hub", "pytorch_metric_learning", "torch", "transformers"}
+
+# {out} is the folder for what is written; what stands beside it is read.
+COMMANDS = {
+    "doctor": "doctor vectors.npy --json",
+    "doctor with labels": "doctor vectors.npy --labels labels.npy --json",
+    "refine": "refine vectors.npy --out {out}/refined.npy --json",
+    "refine against a gallery": "refine queries.npz --context gallery.npz --out {out}/queries.npz "
+    "--context-out {out}/gallery.npz --json",
+    "refine by a model": "refine vectors.npy --model model --out {out}/by-model.npy --json",
+    "refine and keep": "refine vectors.npy --labels labels.npy --pictures photos --split train,test --run {out}/run",
+    "evaluate": "evaluate vectors.npy --labels labels.npy --json",
+    "compare": "compare vectors.npy --labels labels.npy --methods lda,alpha-qe-8-3,universal",
+    "plot drift": "plot drift {out}/run --out {out}/drift.png",
+    "plot query": "plot query {out}/run --out {out}/query.png",
+    "plot sheet": "plot sheet {out}/run --out {out}/sheet.png",
+    "plot steps": "plot steps {out}/run --out {out}/steps.png",
+    "report": "report {out}/run",
+}
+NEED_TRAINING = {
+    "fit": "fit vectors.npy --labels labels.npy --out {out}/model",
+    "train": "train photos --out {out}/trained",
+    "embed": "embed photos --model trained --out {out}/embedded.npz",
+    "demo": "demo --quick --out {out}/demo",
+    "compare all": "compare vectors.npy --labels labels.npy",
+}
+
+
+class Absent:
+    """Stands before Python's own finders: what learns is not installed, and who asked for it is noted."""
+
+    def __init__(self):
+        self.asked_for = []
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in LEARNING:
+            self.asked_for.append(name)
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def run_commands(commands: dict[str, str], out: Path) -> dict[str, dict]:
+    from typer.testing import CliRunner
+
+    from entourage.cli import app
+
+    outcomes = {}
+    for name, line in commands.items():
+        ended = CliRunner().invoke(app, shlex.split(line.format(out=out)))
+        error = "" if ended.exception is None else repr(ended.exception)
+        outcomes[name] = {"code": ended.exit_code, "out": ended.stdout, "err": ended.stderr, "exception": error}
+    return outcomes
+
+
+def use_the_library(out: Path) -> None:
+    import numpy as np
+
+    from entourage import ContextRefiner, evaluate
+
+    vectors, labels = np.load("vectors.npy"), np.load("labels.npy")
+    refined = ContextRefiner().fit_transform(vectors)
+    np.save(out / "by-library.npy", refined)
+    np.save(out / "nmi.npy", evaluate(refined, labels).metrics["nmi"])
+
+
+def refusal_of_the_library() -> str:
+    import numpy as np
+
+    from entourage import ContextRefiner
+    from entourage.errors import MissingExtra
+
+    try:
+        ContextRefiner().fit(np.load("vectors.npy"), np.load("labels.npy"))
+    except MissingExtra as error:
+        return str(error)
+    return ""
+
+
+def main(out: Path) -> None:
+    out.mkdir()
+    absent = Absent()
+    if out.name == "with":
+        import torch  # noqa: F401
+    else:
+        sys.meta_path.insert(0, absent)
+    outcomes = run_commands(COMMANDS, out)
+    use_the_library(out)
+    asked_for = list(absent.asked_for)
+    if out.name == "without":
+        outcomes |= run_commands(NEED_TRAINING, out)
+        outcomes["library"] = refusal_of_the_library()
+    (out / "outcomes.json").write_text(json.dumps({"outcomes": outcomes, "asked_for": asked_for}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

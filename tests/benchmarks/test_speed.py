@@ -85,7 +85,11 @@ def test_memory_is_measured_in_a_process_of_its_own(speed):
     import children
 
     cost = children.cost_in_child(functools.partial(functools.partial, np.ones), 8_000_000)  # np.ones(n): 61 MB
-    assert cost.seconds > 0 and (cost.mb is None or 50 < cost.mb < 90)
+    assert cost.seconds > 0
+    if os.access("/proc/self/clear_refs", os.W_OK):
+        assert 50 < cost.mb < 90
+    else:
+        assert cost.mb is None
 
 
 def write_benches(folder: Path, **sources: str) -> None:

@@ -1,13 +1,12 @@
 """The comparison: scores of a ranking, nothing leaks, what the document holds, and what cannot be compared."""
 
 import json
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from tests.compare.samples import clusters
 
-from entourage.baselines import Method, QueryExpansion, Raw
+from entourage.baselines import QueryExpansion, Raw, VectorMethod
 from entourage.compare.comparison import compare
 from entourage.compare.methods import METHODS, MethodSpec
 from entourage.compare.splits import split_half
@@ -45,28 +44,27 @@ def test_whoever_ranks_does_not_see_the_labels():
 def test_nothing_of_the_test_classes_reaches_fit_or_tuning():
     items = clusters()
     training, test = split_half(items)
-    fitted_on, ranked_before_fit = [], []
+    pairs = []  # what a method was fitted on, and what it then ranked
 
-    @dataclass
-    class Spy(Method):
-        k: int = 1
+    class Spy(VectorMethod):
+        _learned = "ids_"
 
-        def fit(self, training, *, seed=0):
-            fitted_on.append(set(training.ids.tolist()))
-            return self
+        def __init__(self, k: int = 1):
+            self.k = k
 
-        def transform(self, items):
-            ranked_before_fit.append(set(items.ids.tolist()))
+        def _learn(self, items):
+            self.ids_ = set(items.ids.tolist())
+
+        def _moved(self, items):
+            pairs.append((self.ids_, set(items.ids.tolist())))
             return items
 
     compare(training, test, [MethodSpec("spy", Spy, [[{"k": 1}, {"k": 2}]])], seeds=2)
     seen, unseen = set(training.ids.tolist()), set(test.ids.tolist())
-    assert all(ids <= seen for ids in fitted_on)
-    per_seed = 2 * 2 + 1  # two settings in two folds, then the last fit, on all
-    assert [ids == seen for ids in fitted_on] == ([False] * 4 + [True]) * 2
-    assert [ids & unseen for ids in ranked_before_fit] == ([set()] * 4 + [unseen]) * 2
-    assert len(fitted_on) == len(ranked_before_fit) == 2 * per_seed
-    assert not any(judged & fitted for judged, fitted in zip(ranked_before_fit, fitted_on, strict=True))
+    assert all(fitted <= seen and not fitted & ranked for fitted, ranked in pairs)
+    scored, tuned = ([pair for pair in pairs if (pair[1] == unseen) == is_test] for is_test in (True, False))
+    assert scored == [(seen, unseen)] * 2  # a seed each, fitted on all training items
+    assert tuned and all(fitted < seen and ranked < seen for fitted, ranked in tuned)
 
 
 # ---- the whole ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """The methods: their names, their budgets, and the refiners among them."""
 
-from types import SimpleNamespace
-
+import numpy as np
 import pytest
 from tests.compare.samples import clusters
 
@@ -11,6 +10,7 @@ from entourage.compare.splits import split_half
 from entourage.errors import NotFittedError
 from entourage.refiner import learning
 from entourage.refiner.estimator import ContextRefiner
+from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -31,40 +31,29 @@ def test_no_method_has_more_than_its_budget_and_every_setting_can_be_built():
             spec.build(**spec.fixed | change)
 
 
-def test_a_refiner_is_fitted_with_its_recipe_and_the_universal_one_without_labels(monkeypatch):
-    made = []
-
-    class FakeRefiner:
-        n_parameters_ = 7
-
-        def __init__(self, *, recipe, seed):
-            made.append(self)
-            self.recipe, self.seed = recipe, seed
-
-        def fit(self, items):
-            self.labels = items.labels
-            self.history_ = SimpleNamespace(best_epoch=4)
-            return self
-
-        def transform(self, items):
-            assert items.labels is None
-            return items.vectors
-
-    monkeypatch.setattr("entourage.refiner.estimator.ContextRefiner", FakeRefiner)
-    training, test = split_half(clusters())
-    comparison = compare(training, test, ["relational", "paper", "universal"], seeds=2)
-    assert [(refiner.recipe, refiner.seed) for refiner in made[:4]] == [
-        *(("relational", 0), ("relational", 1)),
-        *(("paper", 0), ("paper", 1)),
-    ]
-    assert made[4].labels is None and made[0].labels is training.labels
-    rows = {row["method"]: row for row in comparison.document()["methods"]}
-    assert rows["paper"]["parameters"] == 7
-    assert rows["paper"]["settings"][1] == {"recipe": "paper", "kept_epoch": 4}
-    assert rows["paper"]["map@r"] == rows["raw"]["map@r"]
-    assert comparison.harm()["method"] == "relational"
+def test_refiners_are_the_estimators_and_the_universal_one_sees_no_labels():
+    training, test = split_half(clusters(n_classes=20))
+    learned = ContextRefiner(random_state=1).fit(training.vectors, training.labels)
+    np.testing.assert_array_equal(
+        Refined("relational", random_state=1).fit(training).transform(test).vectors, learned.transform(test.vectors)
+    )
+    universal = Refined(universal=True).fit(training)
+    shuffled = Embeddings(training.vectors, training.ids, np.random.default_rng(0).permutation(training.labels))
+    np.testing.assert_array_equal(universal.transform(test).vectors, ContextRefiner().fit_transform(test.vectors))
+    np.testing.assert_array_equal(
+        universal.transform(test).vectors, Refined(universal=True).fit(shuffled).transform(test).vectors
+    )
     with pytest.raises(NotFittedError, match="has not learned anything"):
         Refined().transform(test)
+
+
+def test_what_a_refiner_chose_is_reported_and_its_harm_is_of_interest():
+    comparison = compare(*split_half(clusters(n_classes=20)), ["relational", "paper"], seeds=2)
+    rows = {row["method"]: row for row in comparison.document()["methods"]}
+    assert {"recipe", "base_map", "scorer", "neighbors"} <= set(rows["relational"]["settings"][1])
+    assert set(rows["paper"]["settings"][1]) == {"recipe", "kept_epoch"}
+    assert rows["relational"]["parameters"] > 1000 and rows["paper"]["parameters"] > rows["relational"]["parameters"]
+    assert comparison.harm()["method"] == "relational"
 
 
 def test_the_relational_refiner_compares_no_more_settings_than_any_rival_may(monkeypatch):

@@ -1,12 +1,10 @@
 """How settings are chosen: on held-out classes, within the budget, and with shared work that changes no score."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from tests.compare.samples import clusters
 
-from entourage.baselines import Chain, LinearHead, Method, QueryExpansion, Raw, fit_linear_head
+from entourage.baselines import Chain, LinearHead, QueryExpansion, Raw, VectorMethod, fit_linear_head, with_random_state
 from entourage.baselines.method import with_vectors
 from entourage.compare.comparison import compare
 from entourage.compare.tuning import Trial, Validation, best_trial, choose_settings
@@ -18,13 +16,13 @@ from entourage.values import Embeddings, label_codes
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@dataclass
-class Ordered(Method):
+class Ordered(VectorMethod):
     """Ranks by `best`: "same" puts the query's class first (labels read from the ids), "other" last."""
 
-    best: str = "same"
+    def __init__(self, best: str = "same"):
+        self.best = best
 
-    def transform(self, items):
+    def _moved(self, items):
         classes = items.ids // 100
         vectors = np.eye(classes.max() + 1)[classes] if self.best == "same" else np.ones((len(items), 2))
         return with_vectors(items, vectors)
@@ -96,6 +94,6 @@ def test_sharing_work_between_trials_changes_no_score():
         LinearHead(epochs=3, learning_rate=1e-2),
         Raw(),
     ):
-        alone = [evaluate_ranking(r.held_out, method.fit(r.training, seed=0).rank) for r in rehearsals]
+        alone = [evaluate_ranking(r.held_out, with_random_state(method, 0).fit(r.training).rank) for r in rehearsals]
         expected = [np.mean([scores[name].mean() for scores in alone]) for name in ("recall@1", "map@r")]
         assert shared.scores(method) == tuple(expected)

@@ -12,6 +12,7 @@ import numpy as np
 from entourage.baselines import with_random_state
 from entourage.compare.memory import peak_memory
 from entourage.compare.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
+from entourage.compare.splits import labels_of
 from entourage.compare.tuning import LEAST_CLASSES, choose_settings
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
@@ -187,7 +188,7 @@ def compare(
     if progress:
         progress("comparing", len(specs) * seeds, len(specs) * seeds)
     protocol = _protocol(training, test, seeds, split)
-    return Comparison(protocol, tuple(results), test.ids, test.labels, tuple(_warnings(training, test)))
+    return Comparison(protocol, tuple(results), test.ids, labels_of(test, "test"), tuple(_warnings(training, test)))
 
 
 def _result(
@@ -236,15 +237,14 @@ def _reporter(progress: Progress | None, number: int, count: int, seeds: int) ->
 
 
 def _check(training: Embeddings, test: Embeddings, seeds: int) -> None:
-    for name, items in (("training", training), ("test", test)):
-        if items.labels is None:
-            raise InputError(f"the {name} items have no labels; give one per item")
+    labels = labels_of(test, "test")
+    labels_of(training, "training")
     if training.dim != test.dim:
         raise InputError(
             f"the training items have {training.dim} dimensions and the test items {test.dim}; "
             "both must come from the same encoder"
         )
-    if len(np.unique(test.labels)) == len(test):
+    if len(np.unique(labels)) == len(test):
         raise InputError(
             f"each of the {len(test)} test items is alone in its class, so every score would be 0; check the labels: "
             "some classes must have two items or more"
@@ -258,7 +258,7 @@ def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) ->
     return {
         "split": split,
         "training_items": len(training),
-        "training_classes": len(np.unique(training.labels)),
+        "training_classes": len(np.unique(labels_of(training, "training"))),
         "test_items": len(test),
         "test_classes": int(codes.max()) + 1,
         "test_classes_seen_in_training": _seen_classes(training, test),
@@ -275,7 +275,7 @@ def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) ->
 
 def _warnings(training: Embeddings, test: Embeddings) -> list[str]:
     warnings, seen = [], _seen_classes(training, test)
-    if len(np.unique(test.labels)) == 1:
+    if len(np.unique(labels_of(test, "test"))) == 1:
         warnings.append("all test items are of one class, so whatever is found is right")
     if seen:
         warnings.append(f"{seen} of the test classes are training classes too: this is not a zero-shot comparison")

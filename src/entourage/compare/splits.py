@@ -8,7 +8,14 @@ from numpy.typing import ArrayLike
 from entourage.errors import InputError
 from entourage.values import Embeddings
 
-__all__ = ["split_given", "split_half"]
+__all__ = ["labels_of", "split_given", "split_half"]
+
+
+def labels_of(items: Embeddings, name: str = "given") -> np.ndarray:
+    """Labels (N,) of the items, which must have some; `name` says which items they are."""
+    if items.labels is None:
+        raise InputError(f"the {name} items have no labels; give one per item")
+    return items.labels
 
 
 def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:
@@ -27,12 +34,13 @@ def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:
     >>> training.labels.tolist(), test.labels.tolist()
     (['a'], ['b', 'c'])
     """
-    classes = _sorted_classes(items.labels)
+    labels = labels_of(items)
+    classes = _sorted_classes(labels)
     if len(classes) < 2:
         raise InputError(
             "all items are of one class; at least two are needed, one to learn from and one to be scored on"
         )
-    seen = np.isin(items.labels, classes[: len(classes) // 2])
+    seen = np.isin(labels, classes[: len(classes) // 2])
     return items.take(seen), items.take(~seen)
 
 
@@ -65,7 +73,7 @@ def split_given(items: Embeddings, parts: ArrayLike) -> tuple[Embeddings, Embedd
     return items.take(seen), items.take(~seen)
 
 
-def _sorted_classes(labels: np.ndarray | None) -> list[Any]:
+def _sorted_classes(labels: np.ndarray) -> list[Any]:
     """Distinct labels in order; whole numbers read as text come in the order of the numbers, as from any other file."""
     classes = np.unique(labels).tolist()
     try:

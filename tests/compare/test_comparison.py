@@ -88,7 +88,7 @@ def test_the_document_has_everything(comparison):
             *("fit_seconds", "tune_seconds", "apply_seconds", "peak_memory_mb", "parameters", "seeds"),
         }
         assert set(row["map@r_vs_raw"]) == {"difference", "low", "high"}
-        assert 0 <= row["tune_seconds"] <= row["fit_seconds"]
+        assert row["tune_seconds"] <= row["fit_seconds"]
         assert [entry["seed"] for entry in row["seeds"]] == [0, 1, 2]
         assert len(row["settings"]) == 3
     raw = document["methods"][0]

@@ -21,13 +21,13 @@ from entourage.encoders.saving import small_encoder_for
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
 from entourage.runtime.config import from_pairs, from_toml
 from entourage.runtime.progress import terminal_progress
+from entourage.stores.filenames import CHECKPOINT
 from entourage.systems.cross_image.blocks import load_blocks
 from entourage.systems.cross_image.encoding import encode
 from entourage.systems.cross_image.probe import median_magnitude, read_gradients
 from entourage.systems.cross_image.reranking import rerank
 from entourage.systems.cross_image.settings import CrossImageSettings
 from entourage.systems.cross_image.training import train_cross_image
-from entourage.systems.encoder_training import CHECKPOINT
 from entourage.values import Embeddings
 from markers import fill
 from small_scale import SHOWN, Results, arguments, parser_of, protocol, read_json, run, show, splits, write_json

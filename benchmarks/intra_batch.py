@@ -34,9 +34,10 @@ from entourage.figures import save
 from entourage.figures.grid import draw_grid
 from entourage.runtime.config import to_dict
 from entourage.runtime.progress import terminal_progress
+from entourage.stores.filenames import NETWORK
 from entourage.systems.intra_batch.contexts import CONTEXTS
 from entourage.systems.intra_batch.inference import refine_by_messages
-from entourage.systems.intra_batch.saving import NETWORK, save_network
+from entourage.systems.intra_batch.saving import save_network
 from entourage.systems.intra_batch.settings import DISTILLATIONS, IntraBatchSettings, StudentSettings
 from entourage.systems.intra_batch.student import train_student
 from entourage.systems.intra_batch.training import fit_intra_batch

@@ -1,9 +1,10 @@
 """The path from a file of vectors to refined vectors, scores, pictures and a report, in a process of its own.
 
-    python label_free.py FOLDER with      # torch is loaded from the start
-    python label_free.py FOLDER without   # neither torch nor anything else that learns can be imported
+    python label_free.py OUT/with      # torch is loaded from the start
+    python label_free.py OUT/without   # neither torch nor anything else that learns can be imported
 
-FOLDER/with or FOLDER/without gets what the commands write; what they print, and how each ended, is in outcomes.json.
+That folder gets what the commands write; what they print, and how each ended, is in its outcomes.json. They read the
+folder that this is started in.
 """
 
 import json

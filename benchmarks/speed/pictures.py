@@ -13,7 +13,7 @@ import torch
 from entourage import ContextRefiner
 from entourage.runs.figures import write_figure
 from entourage.runs.open import open_run
-from entourage.runs.refine import keep_refinement
+from entourage.runs.refine import write_refinement
 from entourage.values import Embeddings
 from samples import clustered_items
 from timing import Result
@@ -36,7 +36,7 @@ def run(n: int, quick: bool) -> Iterator[Result]:
 def keep(folder: Path, n: int, dimensions: int) -> Path:
     """A refinement without labels, whose scores would take longer than all else."""
     refiner = ContextRefiner().fit(clustered_items(min(n, LEARNED_FROM), dimensions)[0])
-    keep_refinement(folder, refiner, Embeddings.from_vectors(clustered_items(n, dimensions)[0]))
+    write_refinement(folder, refiner, Embeddings.from_vectors(clustered_items(n, dimensions)[0]))
     return folder
 
 

@@ -16,9 +16,11 @@ from entourage.figures import save
 from entourage.refiner.estimator import ContextRefiner
 from entourage.runs.figures import FigureOptions, draw
 from entourage.runs.figures.options import DRIFTING
-from entourage.runs.media import Looks, PictureSource
-from entourage.runs.refine import write_refinement
+from entourage.runs.layout import TRAIN
+from entourage.runs.media import Media, PictureSource
+from entourage.runs.refine import fill_refinement
 from entourage.runs.refinement_run import open_refinement
+from entourage.runtime.progress import Progress
 from entourage.stores import check_free, new_folder
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
@@ -65,45 +67,68 @@ def run_demo(
     settings: DemoSettings | None = None,
     seed: int = 0,
     overwrite: bool = False,
-    progress=None,
+    progress: Progress | None = None,
 ) -> DemoResult:
-    """Run everything and write vectors, model, metrics and pictures into `folder` (default: a new one in runs/)."""
+    """Run everything and write a refinement run: vectors, model, metrics and figures.
+
+    Parameters
+    ----------
+    folder : of the run; None for a new one in runs/.
+    quick : fewer classes and shorter training.
+    settings : how much of everything, instead of what `quick` stands for.
+    seed : decides everything random.
+    overwrite : whether an existing run is replaced.
+    progress : called as progress(title, done, total).
+    """
     settings = settings or (QUICK if quick else DemoSettings())
     folder = _free_folder(folder, overwrite)
     started = time.perf_counter()
     drawn = {"per_class": settings.per_class, "max_classes": settings.max_classes, "seed": seed}
     seen, unseen = (data.load(_DATA, split, **drawn, progress=progress) for split in ("train", "test"))
+    training, test = _embedded(seen, unseen, settings, seed, progress)
+    refiner = ContextRefiner(random_state=seed).fit(training, progress=progress)
+    options = {
+        "media": Media(PictureSource(_DATA, split="test", options=drawn)),
+        "protocol": _protocol(refiner, test, settings, seed),
+        "settings": {"demo": asdict(settings)},
+        "nmi": True,
+        "seconds_before": time.perf_counter() - started,
+    }
+    with new_folder(folder) as filling:
+        measured = fill_refinement(filling, refiner, test, **options, progress=progress)
+        np.savez(filling / TRAIN, vectors=training.vectors, labels=training.labels)
+        _draw(filling, unseen, seed, progress)
+    return DemoResult(folder, measured)
+
+
+def _embedded(seen, unseen, settings: DemoSettings, seed: int, progress: Progress | None) -> list[Embeddings]:
+    """Both sets as an encoder sees them that was trained on the first."""
     by = BaselineSettings(epochs=settings.encoder_epochs, seed=seed, validation_share=0.0)
     encoder, _ = train_baseline(seen, by, progress=progress)
-    training, test = (
+    return [
         Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), labels=images.labels)
         for images in (seen, unseen)
-    )
-    refiner = ContextRefiner(random_state=seed).fit(training, progress=progress)
-    protocol = {
+    ]
+
+
+def _draw(folder: Path, images, seed: int, progress: Progress | None) -> None:
+    """Draw figures of the run into its folder; images: the test set."""
+    run = open_refinement(folder, pictures=[images])
+    for done, (kind, name) in enumerate(_PICTURES.items()):
+        options = FigureOptions(points=DRIFTING if kind == "drift" else None, seed=seed)
+        save(draw(kind, run, options), folder / f"{name}.png")
+        if progress:
+            progress("drawing pictures", done + 1, len(_PICTURES))
+
+
+def _protocol(refiner: ContextRefiner, test: Embeddings, settings: DemoSettings, seed: int) -> dict:
+    return {
         "data": f"{_DATA}, {len(test)} pictures of scripts unseen in training",
         "context": f"transductive: {refiner.n_neighbors_} neighbours among the test pictures, labels unused",
         "encoder": f"SmallResNet, {settings.encoder_epochs} epochs, multi-similarity loss",
         "refiner": _learned(refiner),
         "seed": seed,
     }
-    kept = {
-        "looks": Looks(PictureSource(_DATA, split="test", options=drawn)),
-        "protocol": protocol,
-        "settings": {"demo": asdict(settings)},
-        "nmi": True,
-        "seconds_before": time.perf_counter() - started,
-    }
-    with new_folder(folder) as filling:
-        write_refinement(filling, refiner, test, **kept, progress=progress)
-        np.savez(filling / "train.npz", vectors=training.vectors, labels=training.labels)
-        run = open_refinement(filling, pictures=[unseen])
-        for done, (kind, name) in enumerate(_PICTURES.items()):
-            options = FigureOptions(points=DRIFTING if kind == "drift" else None, seed=seed)
-            save(draw(kind, run, options), filling / f"{name}.png")
-            if progress:
-                progress("drawing pictures", done + 1, len(_PICTURES))
-    return DemoResult(folder, run.document)
 
 
 def _learned(refiner: ContextRefiner) -> str:

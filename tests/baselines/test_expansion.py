@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from entourage.baselines import QueryExpansion, Raw, expand_queries
+from entourage.baselines import QueryExpansion, QuerySideExpansion, Raw, expand_queries
 from entourage.errors import InputError
 from entourage.neighbors import search
 from entourage.values import Embeddings
@@ -22,7 +22,7 @@ def dense(items, method):
             weights[q, p] = max(similarity[q, p], 0) ** method.alpha
     z = start
     for _ in range(method.steps):
-        z = unit(z + weights @ (z if method.sides == "both" else start))
+        z = unit(z + weights @ (z if isinstance(method, QueryExpansion) else start))
     return unit(method.blend * start + (1 - method.blend) * z)
 
 
@@ -39,7 +39,7 @@ def test_both_sides_equal_a_matrix_of_weights(k, alpha, blend, steps, clusters):
 @pytest.mark.parametrize(("k", "alpha"), [(1, 3.0), (8, 0.0), (100, 3.0)])
 def test_the_query_side_is_searched_among_the_raw_items(k, alpha, steps, blend, clusters, ranked, ranking):
     items = clusters(48)
-    method = QueryExpansion(k, alpha, "query", steps, blend)
+    method = QuerySideExpansion(k, alpha, steps, blend)
     wanted = ranking(items, dense(items, method) @ items.vectors.T.astype(np.float64), 47)
     np.testing.assert_array_equal(ranked(method, items, 47), wanted)
 
@@ -51,8 +51,7 @@ def test_copies_are_expanded_alike(copies):
 
 def test_all_of_the_own_vector_put_back_changes_nothing(clusters, ranked):
     items = clusters(48)
-    for sides in ("both", "query"):
-        method = QueryExpansion(sides=sides, blend=1.0)
+    for method in (QueryExpansion(blend=1.0), QuerySideExpansion(blend=1.0)):
         np.testing.assert_array_equal(ranked(method, items, 47), ranked(Raw(), items, 47))
 
 

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -40,7 +42,7 @@ def test_the_linear_head_equals_a_plain_loop_of_steps(clusters):
             optimizer.step()
     learned = fit_linear_head(training, epochs=3, learning_rate=1e-2, seed=5)
     np.testing.assert_allclose(learned, weight.detach().numpy(), atol=1e-4)
-    moved = LinearHead(3, 1e-2).fit(training, seed=5).transform(training).vectors
+    moved = LinearHead(3, 1e-2, random_state=5).fit(training).transform(training).vectors
     np.testing.assert_allclose(moved, F.normalize(vectors @ weight, dim=1).detach(), atol=1e-4)
 
 
@@ -85,11 +87,11 @@ def test_training_helps_on_classes_never_seen(method, noisy_axes):
     assert learned > raw + 0.1
 
 
-@pytest.mark.parametrize("make", [lambda: LinearHead(epochs=1), lambda: SelfAttention(n_blocks=1, epochs=1)])
+@pytest.mark.parametrize("make", [partial(LinearHead, epochs=1), partial(SelfAttention, n_blocks=1, epochs=1)])
 def test_the_seed_decides_what_is_learned(make, clusters):
     items = clusters(48)
-    first, again, other = (make().fit(items, seed=seed).transform(items).vectors for seed in (1, 1, 2))
+    first, again, other = (make(random_state=seed).fit(items).transform(items).vectors for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
-    with pytest.raises(InputError, match="seed is -1; wanted a whole number"):
-        make().fit(items, seed=-1)
+    with pytest.raises(InputError, match="random_state is -1; wanted a whole number"):
+        make(random_state=-1).fit(items)

@@ -127,7 +127,7 @@ def test_fewer_items_than_dimensions_need_shrinkage(make, clusters):
     few = clusters(8, n_classes=2, dim=16)
     with pytest.raises(InputError, match=r"vary in \d of 16 directions; .* raise shrinkage above 0"):
         make(shrinkage=0).fit(few)
-    assert make(shrinkage=0.1).fit(few).n_parameters > 0
+    assert make(shrinkage=0.1).fit(few).n_parameters_ > 0
 
 
 def test_training_items_that_are_all_the_same_are_refused():

@@ -109,7 +109,7 @@ def test_ctrl_c_keeps_what_was_fetched(site, root, monkeypatch):
 
 
 BAD = {
-    "unknown": ("datasets get birds --root .", "dataset is 'birds'; known are: cars, cub, glyphs"),
+    "unknown": ("datasets get birds --root .", "the dataset is 'birds'; wanted one of cars, cub, glyphs"),
     "by hand": ("datasets get in_shop --root .", "get it at https://mmlab.ie.cuhk.edu.hk"),
     "no root": ("datasets get cub", "no folder is given; wanted root, --root or ENTOURAGE_DATA"),
     "wrong root": ("datasets get cub --root no/where", "the folder no/where does not exist"),

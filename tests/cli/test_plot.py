@@ -47,12 +47,12 @@ def test_labels_are_never_refined_by(inside, tmp_path):
     assert sorted(set(open_refinement(tmp_path / "l.csv").refined.labels))[:2] == ["class 0", "class 1"]
 
 
-def test_doubts_about_the_scores_are_told(inside, tmp_path):
+def test_warnings_about_the_scores_are_printed_and_kept(inside, tmp_path):
     command = f"refine v.npy --model model --labels all-different.npy --run {tmp_path}"
-    outcome = run(f"{command}/told")
+    outcome = run(f"{command}/printed")
     assert outcome.exit_code == 0 and "warning: not scored: " in outcome.stderr
-    told = kept_document(run(f"{command}/json --json"))["warnings"]
-    assert told[-1].startswith("not scored: ")
+    warnings = kept_document(run(f"{command}/json --json"))["warnings"]
+    assert warnings[-1].startswith("not scored: ")
 
 
 def test_texts_and_galleries_are_kept(inside, tmp_path):
@@ -62,7 +62,7 @@ def test_texts_and_galleries_are_kept(inside, tmp_path):
     command = f"refine v.npy --context v.npz --labels l.txt --texts {texts} --context-texts {others}"
     document(run(f"{command} --run {tmp_path}/run --json"))
     opened = open_refinement(tmp_path / "run")
-    assert (opened.appearance().text(3), opened.gallery_appearance().text(3)) == ("text 3", "other 3")
+    assert (opened.appearance.text(3), opened.gallery_appearance.text(3)) == ("text 3", "other 3")
     assert opened.document["metrics"]["recall@1"] > 0.5 and opened.context.labels[0] == "class 0"
 
 
@@ -75,9 +75,9 @@ def test_pictures_are_found_again(tmp_path, monkeypatch):
     document(run("refine v.npz --pictures birds --run kept --json"))
     monkeypatch.chdir("/")
     opened = open_refinement(tmp_path / "kept")
-    assert opened.run["looks"]["pictures"]["source"] == str(tmp_path / "birds")
+    assert opened.run["media"]["pictures"]["source"] == str(tmp_path / "birds")
     with Image.open(tmp_path / "birds" / ids[5]) as picture:
-        assert opened.appearance().picture(5).tobytes() == picture.tobytes()
+        assert opened.appearance.picture(5).tobytes() == picture.tobytes()
 
 
 @pytest.mark.parametrize(("ending", "beginning"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
@@ -94,10 +94,10 @@ def test_the_query_and_the_number_of_points_can_be_asked_for(kept, inside, tmp_p
         assert min(picture.size) > 500
 
 
-def test_pictures_that_are_gone_are_said(kept, inside, tmp_path):
+def test_pictures_that_are_gone_are_warned_of(kept, inside, tmp_path):
     settings = json.loads((inside / "kept" / "run.json").read_text())
-    looks = {"pictures": {"source": "/gone", "root": None, "split": "test", "options": {}}}
-    (inside / "kept" / "run.json").write_text(json.dumps(settings | {"looks": looks}))
+    media = {"pictures": {"source": "/gone", "root": None, "split": "test", "options": {}}}
+    (inside / "kept" / "run.json").write_text(json.dumps(settings | {"media": media}))
     outcome = run(f"plot sheet kept --out {tmp_path}/s.png")
     (inside / "kept" / "run.json").write_text(json.dumps(settings))
     assert outcome.exit_code == 0 and "warning: the pictures of /gone cannot be loaded again" in outcome.stderr
@@ -108,9 +108,12 @@ def test_pictures_that_are_gone_are_said(kept, inside, tmp_path):
     [
         (
             "plot nothing kept --out a.png",
-            "the kind of picture is 'nothing'; kept has drift, query, steps, grid, sheet",
+            "the figure of kept is 'nothing'; wanted one of drift, query, steps, grid, sheet",
         ),
-        ("plot parts kept --out a.png", "parts is a picture of a run of cross-image; kept has drift, query"),
+        (
+            "plot parts kept --out a.png",
+            "parts is a figure of a run of cross-image; wanted one that kept has: drift, query",
+        ),
         ("plot sheet kept --out a.jpg", "wanted a name that ends in .png, .pdf, .svg"),
         ("plot sheet kept --out a.mp4", "wanted a name that ends in .png, .pdf, .svg"),
         ("plot drift kept --out a.avi", "wanted a name that ends in .png, .pdf, .svg, .mp4, .gif"),
@@ -132,7 +135,7 @@ def test_pictures_that_are_gone_are_said(kept, inside, tmp_path):
         ),
         ("refine v.npy --run new --root /", "--root is / but there are no pictures"),
         ("refine v.npy --run new --texts t.txt --pictures birds", "--pictures is birds and --texts t.txt"),
-        ("refine v.npy --run new --pictures nowhere", "dataset is"),
+        ("refine v.npy --run new --pictures nowhere", "the dataset is"),
         ("refine v.npy --run new --pictures glyphs --data-option max_classes=8", "test for 80 vectors without ids"),
         ("refine v.npy --run kept", "kept exists already"),
         ("refine v.npy --run precious --overwrite", "precious is a folder that entourage did not write"),

@@ -60,7 +60,10 @@ def test_the_baseline_takes_vectors_too(vectors):
     [
         (f"{DIVIDE} --encoder small", "wanted an encoder of vectors: linear or mlp"),
         (f"{DIVIDE} --encoder linear --set learners=3", "dim is 8 for 3 learners"),
-        (f"{DIVIDE} --encoder linear --image-size 32", "the encoder linear has no option 'size'"),
+        (
+            f"{DIVIDE} --encoder linear --image-size 32",
+            "an option of the encoder linear is 'size'; wanted one of dim, dropout, hidden, in_dim",
+        ),
         (f"{DIVIDE} --encoder linear --data-option labels=none.npy", "none.npy"),
     ],
 )

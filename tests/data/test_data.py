@@ -62,8 +62,8 @@ def test_the_root_of_a_folder_is_the_folder(tmp_path):
 
 @pytest.mark.parametrize("name", ["cubs", "no/such/folder"])
 def test_neither_a_name_nor_a_path(name):
-    known = "cars, cub, glyphs, in_shop, market1501, omniglot, sop, or .* that exists"
-    with pytest.raises(InputError, match=f"dataset is '{name}'; known are: {known}"):
+    known = "cars, cub, glyphs, in_shop, market1501, omniglot, sop or .* that exists"
+    with pytest.raises(InputError, match=f"the dataset is '{name}'; wanted one of {known}"):
         data.load(name, "train")
     with pytest.raises(InputError, match=f"dataset is '{name}'"):
         data.splits(name)
@@ -72,9 +72,9 @@ def test_neither_a_name_nor_a_path(name):
 
 
 def test_an_option_of_another_dataset_is_refused(tmp_path):
-    with pytest.raises(InputError, match="cub is given the option per_class=3; it has boxes: leave it out"):
+    with pytest.raises(InputError, match="an option of cub is 'per_class'; wanted one of boxes"):
         data.load("cub", "train", tmp_path, per_class=3)
-    with pytest.raises(InputError, match="sop is given the option boxes=True; it has none"):
+    with pytest.raises(InputError, match="an option of sop is 'boxes'; wanted none, as there are none"):
         data.load("sop", "train", tmp_path, boxes=True)
 
 
@@ -86,9 +86,21 @@ def test_an_option_of_another_dataset_is_refused(tmp_path):
         ("glyphs", {"seed": True}, "seed is True; wanted a whole number"),
         ("vectors.npz", {"labels": 3}, "labels is 3; wanted text or a path, or nothing"),
         ("cub", {"boxes": 1}, "boxes is 1; wanted true or false"),
-        ("glyphs", {"progress": 1}, "progress=1; it has per_class, size, seed, max_classes: leave it out"),
-        ("glyphs", {"perclass": 3}, "perclass=3; it has per_class, size, seed, max_classes: did you mean per_class"),
-        ("table.csv", {"images_root": "."}, "images_root='.'; it has none: leave it out"),
+        (
+            "glyphs",
+            {"progress": 1},
+            "an option of glyphs is 'progress'; wanted one of per_class, size, seed, max_classes",
+        ),
+        (
+            "glyphs",
+            {"perclass": 3},
+            "'perclass'; wanted one of per_class, size, seed, max_classes (did you mean per_class?)",
+        ),
+        (
+            "table.csv",
+            {"images_root": "."},
+            "'images_root'; wanted none, as there are none to choose from: leave it out",
+        ),
     ],
 )
 def test_an_option_of_another_type_or_for_programs_alone_is_refused(name, options, said):

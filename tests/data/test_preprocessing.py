@@ -117,7 +117,7 @@ def test_another_size_keeps_the_proportions():
         ({"mean": (0.5,)}, r"mean is \(0.5,\); wanted 3 numbers"),
         ({"std": (0.5, 0.5, 0.0)}, "std above 0"),
         ({"mean": None}, "give both or neither"),
-        ({"resample": "cubic"}, "resample is 'cubic'; use one of: nearest, bilinear"),
+        ({"resample": "cubic"}, "resample is 'cubic'; wanted one of nearest, bilinear"),
         ({"min_area": 0}, "min_area is 0; wanted a share above 0"),
     ],
 )
@@ -127,5 +127,5 @@ def test_settings_that_cannot_be_used(options, message):
 
 
 def test_an_unknown_field_is_refused():
-    with pytest.raises(InputError, match="the field 'colour'; known are: channels, crop, "):
+    with pytest.raises(InputError, match="a field of preprocessing is 'colour'; wanted one of channels, crop, "):
         Preprocessing.from_dict({"colour": 1})

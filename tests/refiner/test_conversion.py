@@ -153,11 +153,31 @@ def test_names_of_columns_come_back_from_disk(labelled, vectors, tmp_path):
     assert loaded.transform(pd.DataFrame(vectors, columns=NAMES)).columns.tolist() == NAMES
 
 
-def test_no_library_is_imported_for_tables_of_another():
-    code = (
-        "import sys; sys.modules.update(pandas=None, polars=None, torch=None)\n"
-        "import numpy as np; from entourage.refiner import ContextRefiner, PaperRefiner\n"
-        "print(ContextRefiner().fit_transform(np.random.default_rng(0).normal(size=(40, 4))).shape)"
-    )
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
-    assert (run.stdout, run.stderr) == ("(40, 4)\n", "")
+WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("pandas", "polars", "torch"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import numpy as np
+from entourage import ContextRefiner, PaperRefiner, baselines
+from entourage.errors import MissingExtra
+
+X = np.random.default_rng(0).normal(size=(40, 4))
+print(ContextRefiner().fit_transform(X).shape)
+for learning in (ContextRefiner(), PaperRefiner(), baselines.LinearHead(), baselines.SelfAttention()):
+    try:
+        learning.fit(X, np.arange(40) % 8)
+    except MissingExtra as error:
+        print(error)
+"""
+
+
+def test_tables_of_numpy_need_none_of_the_other_libraries_and_what_learns_names_the_pip_line():
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", WITHOUT], capture_output=True, text=True)
+    shape, *refusals = run.stdout.splitlines()
+    assert (shape, run.stderr) == ("(40, 4)", "")
+    assert len(refusals) == 4 and all(text.endswith("pip install 'entourage[train]'") for text in refusals), refusals

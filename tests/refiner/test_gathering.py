@@ -118,6 +118,17 @@ def test_nobody_at_all_is_no_trouble():
     np.testing.assert_array_equal(unit_sum(1, nothing, 1, nothing), nothing)
 
 
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_scaled_to_length_one_in_their_place_and_zeros_stay(dtype):
+    x = np.random.default_rng(0).normal(size=(700, D)).astype(dtype)
+    x[5] = 0
+    wanted = unit(np.where(x.any(axis=1, keepdims=True), x, 1).astype(np.float64))
+    assert gathering.normalise(x) is x
+    assert not x[5].any()
+    np.testing.assert_allclose(np.delete(x, 5, axis=0), np.delete(wanted, 5, axis=0), atol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_silu_is_the_function_it_says(dtype):
     random = np.random.default_rng(0)

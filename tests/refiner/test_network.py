@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 from tests.refiner.samples import clusters, scores, unit
 
+from entourage.errors import InputError
 from entourage.neighbors import search
+from entourage.refiner import network as module
+from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.graph import build_graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.relations import relation_features
 from entourage.refiner.universal import universal_network
@@ -238,3 +242,70 @@ def test_both_kinds_come_back_from_disk_as_they_were(tmp_path, case):
     kept = ContextRefiner().fit(vectors[:5])
     kept.save(tmp_path / "nothing")
     np.testing.assert_array_equal(ContextRefiner.load(tmp_path / "nothing").transform(vectors), unit(vectors))
+
+
+def test_a_network_comes_back_from_its_arrays_with_map_and_fallback(taught):
+    universal = universal_network()
+    network = replace(taught.network_, fallback=replace(universal, n_neighbors=9), usual_purity=0.7)
+    again = RelationalNetwork.from_arrays(network.to_arrays())
+    assert (again.n_neighbors, again.sharpness, again.blend) == (network.n_neighbors, network.sharpness, network.blend)
+    assert again.usual_purity == 0.7 and again.fallback.n_neighbors == 9 and again.fallback.fallback is None
+    np.testing.assert_array_equal(again.base_map, network.base_map)
+    for name, array in again.to_arrays().items():
+        np.testing.assert_array_equal(array, network.to_arrays()[name], name)
+    assert network.n_parameters == 1825 + 32 * 32 and universal.n_parameters == 1825
+
+
+def test_arrays_that_are_missing_or_unknown_are_refused():
+    arrays = universal_network().to_arrays()
+    with pytest.raises(ValueError, match="missing or unknown: blend"):
+        RelationalNetwork.from_arrays({name: array for name, array in arrays.items() if name != "blend"})
+    with pytest.raises(ValueError, match="missing or unknown: cautious"):
+        RelationalNetwork.from_arrays(arrays | {"cautious.blend": arrays["blend"]})
+    with pytest.raises(ValueError, match=r"the base map has shape \(3,\); wanted \(d, d\)"):
+        replace(universal_network(), base_map=np.ones(3))
+
+
+# ---- a graph that is known already -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("last_only", [False, True])
+def test_with_its_graph_given_a_gallery_is_refined_as_without(case, last_only, monkeypatch):
+    network, items = case[0].network_, Embeddings.from_vectors(case[1])
+    graph = build_graph(apply_base_map(items, network.base_map), network.n_neighbors)
+    queries = Embeddings.from_vectors(case[1][::5] + 0.1)
+    wanted = [
+        list(network.refine(given, items, network.n_neighbors, 3, last_only=last_only)) for given in (items, queries)
+    ]
+    network = replace(network, fallback=None)
+    monkeypatch.setattr(module, "build_graph", None)  # would fail if called
+    for given, steps in zip((items, queries), wanted, strict=True):
+        found = list(network.refine(given, items, network.n_neighbors, 3, last_only=last_only, graph=graph))
+        assert len(found) == len(steps) == (1 if last_only else 4)
+        for one, other in zip(found, steps, strict=True):
+            for value, expected in zip(one, other, strict=True):
+                np.testing.assert_array_equal(value, expected)
+
+
+def test_the_graph_of_another_gallery_is_refused():
+    items = Embeddings.from_vectors(clusters(seed=2)[0])
+    graph = build_graph(items.take(np.arange(100)), 12)
+    with pytest.raises(InputError, match="the graph is of 100 items and the gallery has 360; give the graph of this"):
+        list(universal_network().refine(items, items, 12, 1, graph=graph))
+
+
+# ---- a much sparser gallery --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("usual_purity", "takes_over"), [(0.0, False), (10.0, True)])
+def test_the_fallback_refines_galleries_that_are_much_less_pure(usual_purity, takes_over):
+    items = Embeddings.from_vectors(clusters(seed=2)[0])
+    universal = universal_network()
+    sharp = replace(universal, n_neighbors=20, sharpness=9.0, blend=0.5)
+    network = replace(sharp, fallback=universal, usual_purity=usual_purity)
+    *_, (found, _, rows) = network.refine(items, items, 20, 2)
+    *_, (wanted, _, wanted_rows) = (universal if takes_over else sharp).refine(
+        items, items, 12 if takes_over else 20, 2
+    )
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(rows, wanted_rows)

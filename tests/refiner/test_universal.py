@@ -1,12 +1,18 @@
 """The universal scorer, which needs no labels: what it is for, when it holds back, and that nobody changes it."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from tests.refiner.samples import clusters, scores, unit
 
+from entourage.neighbors.copies import search_distinct
+from entourage.refiner import graph as graph_module
 from entourage.refiner.estimator import ContextRefiner
 from entourage.refiner.network import RelationalNetwork
-from entourage.refiner.universal import LEAST_ITEMS, forecast, universal_network
+from entourage.refiner.settings import RefinerSettings
+from entourage.refiner.universal import LEAST_ITEMS, fit_universal, forecast, universal_network
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -102,3 +108,50 @@ def test_the_shipped_scorer_is_not_changed_by_learning(short_rehearsals):
     for array in (universal_network().scorer.centre, *universal_network().scorer.weights):
         with pytest.raises(ValueError, match="read-only"):
             array[:] = 0
+
+
+# ---- one graph for forecast and refinement -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [None, 12, 5, 20])
+def test_the_graph_of_the_forecast_is_the_one_that_refinement_needs(asked, monkeypatch):
+    items, searches = Embeddings.from_vectors(clusters(seed=16)[0]), []
+
+    def counted(*arguments, **options):
+        searches.append(arguments)
+        return search_distinct(*arguments, **options)
+
+    monkeypatch.setattr(graph_module, "search_distinct", counted)
+    network, report, graph = fit_universal(RefinerSettings(n_neighbors=asked), items)
+    *_, (found, _, _) = network.refine(items, items, network.n_neighbors, 5, graph=graph)
+    assert len(searches) == 1
+    *_, (wanted, _, _) = network.refine(items, items, network.n_neighbors, 5)
+    np.testing.assert_array_equal(found, wanted)
+    assert report["metrics"]["estimated_purity"] == pytest.approx(forecast(items).purity, abs=1e-7)
+
+
+@pytest.mark.parametrize(("asked", "known"), [(None, True), (20, True), (5, False)])
+def test_among_copies_shorter_lists_are_searched_for_again(asked, known):
+    """Which items are copies depends on how far one looks; what is refined must not."""
+    items = Embeddings.from_vectors(np.repeat(clusters(seed=16)[0], 3, axis=0))
+    network, _, graph = fit_universal(RefinerSettings(n_neighbors=asked), items)
+    assert (graph is not None) == known
+    *_, (found, _, _) = network.refine(items, items, network.n_neighbors, 5, graph=graph)
+    *_, (wanted, _, _) = network.refine(items, items, network.n_neighbors, 5)
+    np.testing.assert_array_equal(found, wanted)
+
+
+# ---- no torch ------------------------------------------------------------------------------------------------------
+
+NO_TORCH = """
+import sys
+import importlib
+for name in {names}:
+    importlib.import_module("entourage.refiner." + name)
+assert "torch" not in sys.modules
+"""
+
+
+def test_what_applies_does_not_import_torch():
+    names = ["network", "universal", "graph", "serving", "scorer", "context", "relations", "gathering", "rehearsal"]
+    subprocess.run([sys.executable, "-c", NO_TORCH.format(names=names)], check=True)

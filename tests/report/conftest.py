@@ -6,8 +6,8 @@ from PIL import Image
 
 from entourage.refiner.estimator import ContextRefiner
 from entourage.report import write_report
-from entourage.runs.media import Looks, PictureSource
-from entourage.runs.refine import keep_refinement
+from entourage.runs.media import Media, PictureSource
+from entourage.runs.refine import write_refinement
 from entourage.runs.train import train_run
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.values import Embeddings
@@ -45,9 +45,9 @@ def pictures(tmp_path_factory):
 def labelled(tmp_path_factory, refiner, pictures):
     """A refinement of pictures whose labels are known."""
     ids = [f"class {code}/{shot}.png" for code in range(CLASSES) for shot in range(PER_CLASS)]
-    looks = Looks(PictureSource(str(pictures), split="train,test"))
+    media = Media(PictureSource(str(pictures), split="train,test"))
     folder = tmp_path_factory.mktemp("runs") / "labelled"
-    keep_refinement(folder, refiner, items_of(0, ids=np.array(ids)), looks=looks)
+    write_refinement(folder, refiner, items_of(0, ids=np.array(ids)), media=media)
     return folder
 
 
@@ -55,7 +55,7 @@ def labelled(tmp_path_factory, refiner, pictures):
 def bare(tmp_path_factory, refiner):
     """A refinement of vectors about which nothing is known."""
     folder = tmp_path_factory.mktemp("runs") / "bare"
-    keep_refinement(folder, refiner, items_of(0, labels=False))
+    write_refinement(folder, refiner, items_of(0, labels=False))
     return folder
 
 

@@ -9,8 +9,8 @@ from tests.report.conftest import items_of
 from tests.report.reading import check_whole, find
 
 from entourage.report.refinement import refinement_page
-from entourage.runs.media import Looks
-from entourage.runs.refine import keep_refinement
+from entourage.runs.media import Media
+from entourage.runs.refine import write_refinement
 from entourage.runs.refinement_run import open_refinement
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -51,7 +51,7 @@ def test_the_table_has_every_metric_and_the_intervals(html, labelled):
 
 
 def test_queries_are_counted_and_shown_by_what_they_won_and_lost(html, labelled):
-    gains = open_refinement(labelled).gains()
+    gains = open_refinement(labelled).gains
     won, lost = (gains > 1e-9).sum(), (gains < -1e-9).sum()
     counts = find(html, "ul", "counts")[0].text
     assert re.findall(r"\d+", counts) == [str(count) for count in (won, len(gains) - won - lost, lost)]
@@ -62,12 +62,12 @@ def test_queries_are_counted_and_shown_by_what_they_won_and_lost(html, labelled)
 
 def test_each_query_shows_its_kept_neighbours_before_and_after(html, labelled):
     run = open_refinement(labelled)
-    row = int(np.argsort(-run.gains(), kind="stable")[0])
+    row = int(np.argsort(-run.gains, kind="stable")[0])
     articles = re.findall(r'<article class="ranking">.*?</article>', html, re.DOTALL)
     shown = [each.attributes["alt"] for each in find(articles[0], "img")]
     expected = [str(run.items.labels[row])]
     for when in ("before", "after"):
-        for other in run.neighbors(when).rows[row, :8]:
+        for other in run.neighbors[when].rows[row, :8]:
             right = run.items.labels[other] == run.items.labels[row]
             expected.append(f"{run.items.labels[other]}, {'right' if right else 'wrong'}")
     assert shown == expected
@@ -108,10 +108,10 @@ def test_texts_and_a_gallery_are_shown_as_they_are(refiner, tmp_path):
     queries = items_of(3).take(np.arange(0, 60, 2))
     queries = type(queries).from_vectors(queries.vectors, labels=queries.labels)
     gallery = items_of(4)
-    looks = Looks(
+    media = Media(
         texts=[f"query number {row}" for row in range(30)], context_texts=[f"<gallery> text {row}" for row in range(60)]
     )
-    run = keep_refinement(tmp_path / "texts", refiner, queries, gallery, looks=looks)
+    run = write_refinement(tmp_path / "texts", refiner, queries, gallery, media=media)
     html = refinement_page(run, []).html()
     check_whole(html)
     assert "words" in find(html, "article")[0].kinds and not find(html, "img")

@@ -76,7 +76,7 @@ def test_what_is_no_run_is_refused(tmp_path):
 def test_pictures_that_are_gone_are_told_and_ids_shown(labelled, tmp_path):
     run = shutil.copytree(labelled, tmp_path / "run")
     told = json.loads((run / "run.json").read_text())
-    told["looks"]["pictures"]["source"] = str(tmp_path / "gone")
+    told["media"]["pictures"]["source"] = str(tmp_path / "gone")
     (run / "run.json").write_text(json.dumps(told))
     with pytest.warns(EntourageWarning, match="ids are shown instead"):
         html = write_report(run).read_text(encoding="utf-8")
@@ -100,12 +100,12 @@ def test_the_drift_shows_the_items_that_the_demo_draws(labelled, monkeypatch):
 
     asked = []
 
-    def refuse(self, run, options, progress):
+    def refuse(self, run, options):
         asked.append(options)
         raise InputError("refused")
 
     monkeypatch.setattr(type(drawing.FIGURES["drift"]), "draw", refuse)
-    drawing._drawn("drift", labelled, 3, None)
+    drawing._drawn("drift", labelled, 3)
     assert (asked[0].points, asked[0].seed) == (demo.DRIFTING, 3)
 
 
@@ -113,7 +113,7 @@ def test_the_drift_shows_the_items_that_the_demo_draws(labelled, monkeypatch):
 def test_a_figure_that_cannot_be_drawn_is_a_sentence(labelled, tmp_path, monkeypatch, error):
     from entourage.runs.figures import FigureKind
 
-    def refuse(self, run, options, progress=None):
+    def refuse(self, run, options):
         raise error(f"{self.name} is <refused>")
 
     monkeypatch.setattr(FigureKind, "draw", refuse)

@@ -42,8 +42,8 @@ def test_the_headline_says_how_often_the_first_is_right(html, run):
 
 def test_scores_have_the_intervals_of_their_queries(html, run):
     table = find(html, "table", "scores")[0].text
-    assert run.per_query().keys() == run.document["metrics"].keys() - {"nmi"}
-    for name, values in run.per_query().items():
+    assert run.per_query.keys() == run.document["metrics"].keys() - {"nmi"}
+    for name, values in run.per_query.items():
         interval = paired_bootstrap(values, 0 * values)
         score = f"{100 * run.document['metrics'][name]:.2f}"
         assert f"{score}{100 * interval.low:.2f} to {100 * interval.high:.2f}" in table, name
@@ -53,7 +53,7 @@ def test_queries_are_shown_from_best_to_worst(html, run):
     precision = [int(text) for text in re.findall(r"average precision (\d+) %", html)]
     assert len(precision) == 8 and precision == sorted(precision, reverse=True)
     assert all(each.kinds == {"ranking", "alone"} for each in find(html, "article"))
-    found = int(run.per_query()["recall@1"].sum())
+    found = int(run.per_query["recall@1"].sum())
     assert re.findall(r"\d+", find(html, "ul", "counts")[0].text) == [str(found), str(32 - found)]
 
 
@@ -109,7 +109,7 @@ def test_a_damaged_picture_is_left_out_and_the_rest_is_shown(pictures, tmp_path)
         html = training_page(run, []).html()
     check_whole(html)
     assert "of 29 queries" in find(html, "p", "headline")[0].text and len(find(html, "article")) == 8
-    assert "class 4/3.png" not in [str(item) for item in run.appearance().ids]
+    assert "class 4/3.png" not in [str(item) for item in run.appearance.ids]
     assert "the test set cannot be loaded again" not in html
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from entourage.refiner.estimator import ContextRefiner
-from entourage.runs.refine import keep_refinement
+from entourage.runs.refine import write_refinement
 from entourage.values import Embeddings
 
 CLASSES, PER_CLASS, DIM = 12, 10, 24
@@ -23,7 +23,7 @@ def fitted(given: Embeddings) -> ContextRefiner:
 
 
 def kept(folder, given: Embeddings, **options):
-    return keep_refinement(folder, fitted(given), given, **options)
+    return write_refinement(folder, fitted(given), given, **options)
 
 
 def halves() -> tuple[Embeddings, Embeddings]:

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from entourage.errors import CorruptImage, EntourageWarning, InputError
-from entourage.runs.media import Looks, PictureSource, appearance_of, check_pictures
+from entourage.runs.media import Media, PictureSource, appearance_of, check_pictures
 from entourage.runs.refinement_run import RefinementRun
 from entourage.values import Embeddings
 
@@ -25,27 +25,27 @@ def photos(tmp_path):
 
 
 def run_of(items: Embeddings, source: PictureSource, folder) -> RefinementRun:
-    return RefinementRun(folder, {"looks": {"pictures": vars(source)}}, {}, items, items)
+    return RefinementRun(folder, {"media": {"pictures": vars(source)}}, {}, items, items)
 
 
 def test_pictures_are_found_by_id(photos, tmp_path):
     items = Embeddings(np.eye(3, dtype=np.float32)[[0, 1]], ["b/2.png", "b/0.png"])
-    shown = run_of(items, PictureSource(str(photos)), tmp_path).appearance()
+    shown = run_of(items, PictureSource(str(photos)), tmp_path).appearance
     assert [shown.picture(row).getpixel((0, 0)) for row in (0, 1)] == [100, 0]
 
 
 def test_pictures_are_taken_by_order_where_there_are_no_ids(photos, tmp_path):
     items = Embeddings(np.eye(6, dtype=np.float32))
-    shown = run_of(items, PictureSource(str(photos), split="train,test"), tmp_path).appearance()
+    shown = run_of(items, PictureSource(str(photos), split="train,test"), tmp_path).appearance
     assert [shown.picture(row).getpixel((0, 0)) for row in range(6)] == [0, 50, 100] * 2
     half = Embeddings(np.eye(3, dtype=np.float32))
-    assert run_of(half, PictureSource(str(photos)), tmp_path).appearance().picture(1).getpixel((0, 0)) == 50
+    assert run_of(half, PictureSource(str(photos)), tmp_path).appearance.picture(1).getpixel((0, 0)) == 50
 
 
 def test_an_item_without_a_picture_is_told_of_and_shown_by_its_id(photos, tmp_path):
     items = Embeddings(np.eye(2, dtype=np.float32), ["b/2.png", "c/9.png"])
     with pytest.warns(EntourageWarning, match="1 of 2 items have no picture, the first is c/9.png"):
-        shown = run_of(items, PictureSource(str(photos)), tmp_path).appearance()
+        shown = run_of(items, PictureSource(str(photos)), tmp_path).appearance
     with pytest.raises(CorruptImage):
         shown.picture(1)
     assert shown.thumbnail(1) is None and shown.thumbnail(0).size == (8, 8)
@@ -53,7 +53,7 @@ def test_an_item_without_a_picture_is_told_of_and_shown_by_its_id(photos, tmp_pa
 
 def test_texts_of_a_gallery_alone_are_refused():
     with pytest.raises(InputError, match="context_texts are given without texts"):
-        Looks(context_texts=["one", "two"])
+        Media(context_texts=["one", "two"])
 
 
 def test_pictures_that_are_gone_are_a_warning(photos, tmp_path):
@@ -61,7 +61,7 @@ def test_pictures_that_are_gone_are_a_warning(photos, tmp_path):
     run = run_of(items, PictureSource(str(photos)), tmp_path)
     shutil.rmtree(photos)
     with pytest.warns(EntourageWarning, match="cannot be loaded again, and ids are shown instead"):
-        assert run.appearance().kind == "ids"
+        assert run.appearance.kind == "ids"
     with pytest.warns(EntourageWarning, match="2 of 2 items have no picture"):
         assert appearance_of(items, 0, [], None).picture is None
 
@@ -78,7 +78,7 @@ def test_without_ids_there_must_be_as_many_pictures_as_vectors(photos, tmp_path)
     with pytest.raises(InputError, match="has 3 pictures in the split test for 2 vectors"):
         check_pictures(test, half, half.take([0, 1]))
     with pytest.warns(EntourageWarning, match="there are 3 pictures for 6 items without ids"):
-        assert run_of(whole, test, tmp_path).appearance().kind == "ids"
+        assert run_of(whole, test, tmp_path).appearance.kind == "ids"
 
 
 def test_vectors_are_no_pictures_and_texts_are_not_shown_beside_pictures(tmp_path):
@@ -86,4 +86,4 @@ def test_vectors_are_no_pictures_and_texts_are_not_shown_beside_pictures(tmp_pat
     with pytest.raises(InputError, match="holds vectors; wanted pictures"):
         PictureSource(str(tmp_path / "v.npz")).load()
     with pytest.raises(InputError, match="pictures and texts are both given"):
-        Looks(PictureSource("photos"), ["a"])
+        Media(PictureSource("photos"), ["a"])

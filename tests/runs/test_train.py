@@ -19,7 +19,9 @@ from entourage.encoders.embedding import embed
 from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import evaluate_embeddings
 from entourage.runs import train as runs
-from entourage.runs.train import encoder_of, train_run
+from entourage.runs.encoders import encoder_of
+from entourage.runs.train import train_run
+from entourage.runtime.config import to_dict
 from entourage.systems import SYSTEMS, System
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.training.history import History
@@ -69,13 +71,13 @@ def test_that_nothing_was_learned_is_kept_with_the_scores(people, tmp_path, monk
     assert run.protocol["trained_on"] == "20 pictures of 5 classes, 2 of them held out to choose the epoch"
 
 
-def test_what_was_asked_for_in_vain_is_told(people, tmp_path):
+def test_the_protocol_says_what_was_asked_for_in_vain(people, tmp_path):
     few = "\n".join(line for line in people.read_text().splitlines() if not line.startswith(("3,", "4,")))
     people.write_text(few + "\n")
     run = train_run(people, tmp_path / "run", settings=replace(SETTINGS, batch_classes=8), nmi=False)
     assert run.protocol["trained_on"] == (
         "12 pictures of 3 classes, too few to hold some out and choose the epoch by them; "
-        "8 classes in a batch wanted, 3 there are"
+        "batches of 3 classes, as there are fewer than the 8 asked for"
     )
 
 
@@ -168,6 +170,7 @@ def test_stopped_while_torch_loads_nothing_is_left_and_nothing_waits_for_torch(p
     script = """
 import sys
 from entourage.runs import train as runs
+from entourage.runtime.config import to_dict
 from entourage.systems import SYSTEMS, System
 from entourage.systems.baseline.settings import BaselineSettings
 
@@ -190,7 +193,7 @@ except KeyboardInterrupt:
 def test_a_run_that_has_no_checkpoint_yet_is_resumed_with_its_own_settings_only(people, tmp_path, monkeypatch):
     monkeypatch.setitem(SYSTEMS, "killed", System(BaselineSettings, "entourage.runs.train:killed"))
     (tmp_path / "run.partial").mkdir()
-    config = runs._config("killed", {}, replace(SETTINGS, encoder="small"))
+    config = {"entourage": "0", "system": "killed", "settings": to_dict(replace(SETTINGS, encoder="small"))}
     (tmp_path / "run.partial" / "config.json").write_text(json.dumps(config))
     trained = []
     monkeypatch.setattr(runs, "killed", lambda images, settings, **_: trained.append(settings) or 1 / 0, raising=False)

@@ -10,7 +10,7 @@ import math
 import pytest
 
 from entourage.errors import FileError, InputError
-from entourage.runtime.config import from_pairs, from_toml, to_dict
+from entourage.runtime.config import check_known, from_pairs, from_toml, to_dict
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.settings import EncoderSettings, MetricLossSettings
 
@@ -73,7 +73,7 @@ def test_every_setting_says_what_it_is():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("epoch = 3", r"sets 'epoch', which is no setting; wanted one of amp, augment, .*epochs"),
+        ("epoch = 3", r"a setting in .* is 'epoch'; wanted one of amp, augment, .*\(did you mean epochs\?\)"),
         ('epochs = "3"', r"epochs is '3'; wanted a whole number \(set in .*run.toml"),
         ("epochs = 3.0", "epochs is 3.0; wanted a whole number"),
         ("epochs = true", "epochs is True; wanted a whole number"),
@@ -92,7 +92,7 @@ def test_unknown_keys_and_wrong_types_are_refused(toml, text, said):
 
 
 def test_an_unknown_flag_is_refused_like_an_unknown_key():
-    with pytest.raises(InputError, match="there is 'epoch', which is no setting; wanted one of"):
+    with pytest.raises(InputError, match="a setting is 'epoch'; wanted one of"):
         from_toml(BaselineSettings, overrides={"epoch": 3})
 
 
@@ -158,3 +158,20 @@ def test_a_dot_reaches_into_a_table_whose_other_entries_stay(toml):
 def test_a_pair_without_name_or_value_is_refused(pair):
     with pytest.raises(InputError, match="wanted name=value, such as epochs=3"):
         from_pairs([pair])
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "otherwise", "said"),
+    [
+        ("epoch", ["dim", "epochs"], "", "the setting is 'epoch'; wanted one of dim, epochs (did you mean epochs?)"),
+        ("zzz", ["dim", "epochs"], "", "the setting is 'zzz'; wanted one of dim, epochs"),
+        ("x", [], "", "the setting is 'x'; wanted none, as there are none to choose from: leave it out"),
+        ("x", ["dim"], "a file that exists", "the setting is 'x'; wanted one of dim or a file that exists"),
+        (None, ["dim"], "", "the setting is None; wanted one of dim"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_known_ones_and_the_nearest(name, known, otherwise, said):
+    with pytest.raises(InputError) as refused:
+        check_known(name, known, "the setting", otherwise=otherwise)
+    assert str(refused.value) == said
+    check_known("dim", ["dim"], "the setting")

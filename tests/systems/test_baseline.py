@@ -12,10 +12,10 @@ from entourage.data.arrays import ImageArray
 from entourage.encoders import save_encoder
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import mean_average_precision_at_r
+from entourage.stores.filenames import CHECKPOINT, LOG
 from entourage.systems import encoder_training
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
-from entourage.systems.encoder_training import CHECKPOINT, LOG
 from entourage.training.sampling import hold_out_classes
 from entourage.values import Embeddings
 
@@ -218,7 +218,7 @@ def test_a_run_is_resumed_with_another_number_of_workers(tmp_path):
     ("changed", "said"),
     [
         ({"loss": "softmax"}, "the loss is 'softmax'; wanted one of contrastive"),
-        ({"loss_options": {"margin": 1}}, "'ms' has no option 'margin'"),
+        ({"loss_options": {"margin": 1}}, "an option of the loss ms is 'margin'"),
         ({"scheduler": "linear"}, "the scheduler is 'linear'"),
         ({"device": "gpu"}, "the device is 'gpu'; wanted auto"),
         ({"learning_rate": 1e30}, "lower the learning rate"),

@@ -20,14 +20,15 @@ from entourage.encoders import (
 from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.runs.train import train_run
+from entourage.stores.filenames import CHECKPOINT, CROSS_IMAGE
 from entourage.systems import SYSTEMS
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
 from entourage.systems.cross_image.blocks import load_blocks
 from entourage.systems.cross_image.probe import EDGES, GradientProbe, median_magnitude, read_gradients
 from entourage.systems.cross_image.settings import CrossImageSettings
-from entourage.systems.cross_image.training import KEPT, _objective, hardest_pairs, train_cross_image
-from entourage.systems.encoder_training import CHECKPOINT, encoder_training
+from entourage.systems.cross_image.training import _objective, hardest_pairs, train_cross_image
+from entourage.systems.encoder_training import encoder_training
 from entourage.training.loop import seeded
 from entourage.training.losses import build_loss
 from entourage.training.losses.pairwise import multi_similarity_of
@@ -89,7 +90,7 @@ def test_without_conditional_similarities_it_is_the_baseline_to_the_bit():
 def test_the_encoder_gives_the_same_vectors_with_the_blocks_removed(tmp_path):
     """What is saved and used at test time is the encoder alone."""
     encoder, _ = train_cross_image(IMAGES, settings(epochs=1), run_folder=tmp_path / "run")
-    blocks = load_blocks(tmp_path / "run" / KEPT)
+    blocks = load_blocks(tmp_path / "run" / CROSS_IMAGE)
     save_encoder(tmp_path / "encoder", encoder)
     alone, pictures = load_encoder(tmp_path / "encoder"), torch.rand(5, 1, 16, 16)
     vectors, maps = encoder.with_map(pictures)
@@ -172,10 +173,10 @@ def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been_gradients_too(tmp
     unbroken, wanted = train_cross_image(IMAGES, settings(), run_folder=tmp_path / "unbroken")
     with pytest.raises(KeyboardInterrupt):
         train_cross_image(IMAGES, settings(), run_folder=tmp_path / "run", progress=interrupt_in(2))
-    assert (tmp_path / "run" / CHECKPOINT).exists() and not (tmp_path / "run" / KEPT).exists()
+    assert (tmp_path / "run" / CHECKPOINT).exists() and not (tmp_path / "run" / CROSS_IMAGE).exists()
     encoder, history = train_cross_image(IMAGES, settings(), run_folder=tmp_path / "run", resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
-    ours, theirs = (load_blocks(tmp_path / name / KEPT) for name in ("run", "unbroken"))
+    ours, theirs = (load_blocks(tmp_path / name / CROSS_IMAGE) for name in ("run", "unbroken"))
     assert equal(state(ours), state(theirs))
     entries = read_gradients(tmp_path / "run")
     assert [entry["epoch"] for entry in entries] == [1, 2, 3]
@@ -315,7 +316,7 @@ def test_the_median_lies_in_the_middle_of_the_values():
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"loss": "margin"}, "the loss is 'margin'; wanted one that takes similarities: ms or ms-printed"),
+        ({"loss": "margin"}, "must be one of similarities, is 'margin'; wanted one of ms, ms-printed"),
         ({"conditional_weight": 1.5}, "conditional_weight is 1.5; wanted a share between 0 and 1"),
         ({"blocks": 0}, "blocks is 0; wanted 1 or more"),
         ({"negatives": 0}, "negatives is 0; wanted 1 or more"),
@@ -323,7 +324,7 @@ def test_the_median_lies_in_the_middle_of_the_values():
         ({"probe_batches": -1}, "probe_batches is -1; wanted 0 or more"),
         ({"block_learning_rate": -1.0}, "block_learning_rate is -1.0; wanted 0 or more"),
         ({"recompute": "yes"}, "recompute is 'yes'"),
-        ({"loss_options": {"margin": 1}}, "'ms' has no option 'margin'"),
+        ({"loss_options": {"margin": 1}}, "an option of the loss ms is 'margin'"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changed, said):

@@ -8,7 +8,8 @@ from tests.systems.test_baseline import IMAGES, SETTINGS, equal, interrupt_in, m
 from torch.nn import functional as F
 
 from entourage.encoders import SmallResNet
-from entourage.systems.encoder_training import CHECKPOINT, LOG, encoder_training
+from entourage.stores.filenames import CHECKPOINT, LOG
+from entourage.systems.encoder_training import encoder_training
 from entourage.systems.intra_batch.objective import ClassHead, IntraBatchObjective, LinearClassifier, class_loss
 from entourage.systems.intra_batch.saving import load_network
 from entourage.systems.intra_batch.settings import IntraBatchSettings

@@ -18,8 +18,8 @@ from entourage.systems.intra_batch.settings import PRESETS, IntraBatchSettings
         ({"temperature": 0.0}, "temperature is 0.0; wanted more than 0"),
         ({"network_weight": -1.0}, "network_weight is -1.0; wanted 0 or more"),
         ({"network_weight": 0.0, "auxiliary_weight": 0.0}, "are both 0; wanted one of them above 0"),
-        ({"class_columns": "some"}, 'class_columns is \'some\'; wanted "all" or "batch"'),
-        ({"auxiliary_head": "none"}, 'auxiliary_head is \'none\'; wanted "linear" or "neck"'),
+        ({"class_columns": "some"}, "class_columns is 'some'; wanted one of all, batch"),
+        ({"auxiliary_head": "none"}, "auxiliary_head is 'none'; wanted one of linear, neck"),
         ({"batch_classes": 1}, "batch_classes is 1; wanted 2 or more"),
     ],
 )

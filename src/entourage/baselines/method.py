@@ -25,7 +25,12 @@ _VALUES_AT_ONCE = 2**22  # similarities held at once: 32 MiB
 
 
 class Method(BaseEstimator, ABC):
-    """An estimator that ranks items: fit learns from training items, or nothing; rank gives rankings."""
+    """An estimator that ranks items: fit learns from training items, or nothing; rank gives rankings.
+
+    A subclass has its parameters in __init__ and writes `_rank(items, k)`; if there is something to learn
+    `_learn(items)`, with `_learned` for the attribute that it sets; and `_check_settings()`. All are given Embeddings
+    that have been checked.
+    """
 
     _learned: str | None = None
     """The attribute that fit sets; None where there is nothing to learn, and fit may be left out."""
@@ -116,7 +121,7 @@ class Method(BaseEstimator, ABC):
 
 
 class VectorMethod(SameKindTransformer, Method):
-    """A method that gives vectors, and ranks by them."""
+    """A method that gives vectors, and ranks by them. A subclass writes `_moved(items)` in place of `_rank`."""
 
     def transform(self, X: Any) -> Any:
         """New vectors of the same items.

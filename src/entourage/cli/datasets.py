@@ -8,7 +8,7 @@ import typer
 
 from entourage.cli.options import Json
 from entourage.cli.output import print_report, print_warnings
-from entourage.errors import FileError, InputError
+from entourage.errors import InputError
 from entourage.runtime.warnings import collected_warnings
 
 __all__ = ["datasets"]
@@ -28,8 +28,6 @@ def datasets(
 
     root = root or (Path(os.environ["ENTOURAGE_DATA"]) if os.environ.get("ENTOURAGE_DATA") else None)
     if action is None:
-        if root is not None and not root.is_dir():
-            raise FileError(f"the folder {root} does not exist; check the root of the data")
         rows = data.describe(root)
         print_report({"root": root and str(root), "datasets": rows}, as_json, _table(rows), *_notes(rows))
         return

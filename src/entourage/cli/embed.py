@@ -50,7 +50,8 @@ def embed(
         pictures = data.load(images, split, root, **from_pairs(data_options or []))
 
         from entourage.encoders.shards import embed_to_file, parts_of
-        from entourage.runs.train import encoder_of, left_out
+        from entourage.runs.encoders import encoder_of, warn_of_corrupt
+        from entourage.runs.unfinished import resume_advice
 
         encoders = [encoder_of(each) for each in model]
         options = {"shard_size": shard_size, "workers": workers, "device": device}
@@ -59,11 +60,9 @@ def embed(
             with terminal_progress(log=not as_json) as progress:
                 written = embed_to_file(encoders, pictures, out, progress=progress, **options)
         except KeyboardInterrupt:
-            kept = parts_of(out)
-            advice = f"{kept} keeps what is done: add --resume to go on" if kept.exists() else "nothing was kept"
-            typer.echo(f"stopped; {advice}", err=True)
+            typer.echo(f"stopped; {resume_advice(parts_of(out), 'what is done')}", err=True)
             raise
-        left_out(written.corrupt, len(pictures))
+        warn_of_corrupt(written.corrupt, len(pictures))
     protocol = {
         "data": f"{images}, {split}",
         "pictures": len(pictures),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import Json, Labels, Seed, Vectors, check_labelled, is_same
+from entourage.cli.options import Json, Labels, Seed, Vectors, check_labelled
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import InputError
 
@@ -36,6 +36,7 @@ def evaluate(
     from entourage.evaluation import evaluate_embeddings
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
+    from entourage.stores.reading import same_file
 
     if gallery is None and gallery_labels is not None:
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
@@ -44,7 +45,7 @@ def evaluate(
     target = None if gallery is None else read_vectors(gallery, labels=gallery_labels, shots=not all_shots)
     if target is not None:
         check_labelled(target, gallery, "--gallery-labels")
-    if target is not None and is_same(gallery, vectors):
+    if target is not None and same_file(gallery, vectors):
         if gallery_labels is not None and target.labels.astype(str).tolist() != items.labels.astype(str).tolist():
             raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
         target = None  # one set, in which no item finds itself

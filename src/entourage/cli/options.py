@@ -19,7 +19,6 @@ __all__ = [
     "Vectors",
     "Workers",
     "check_labelled",
-    "is_same",
 ]
 
 Vectors = Annotated[Path, typer.Argument(help="Vectors: .npy, .npz or .parquet.", metavar="VECTORS")]
@@ -51,8 +50,3 @@ Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Decides everythin
 def check_labelled(items, path: Path, option: str) -> None:
     if items.labels is None:
         raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}")
-
-
-def is_same(gallery: Path | None, vectors: Path) -> bool:
-    """Whether the gallery is the vectors themselves, not named or named twice."""
-    return gallery is None or (gallery.exists() and vectors.exists() and gallery.samefile(vectors))

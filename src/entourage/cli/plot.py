@@ -35,5 +35,5 @@ def plot(
 
     options = FigureOptions(query, points, seed, slices)
     with collected_warnings(lambda text: print_warnings([text])), terminal_progress() as progress:
-        write_figure(kind, open_run(run), out, options, overwrite=overwrite, progress=progress)
+        write_figure(kind, open_run(run, progress=progress), out, options, overwrite=overwrite)
     typer.echo(f"Written to {out}")

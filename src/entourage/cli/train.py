@@ -7,7 +7,6 @@ import typer
 
 from entourage.cli.options import DataOptions, ImageSource, Json, Overwrite, Root, Strict, Workers
 from entourage.cli.output import facts, print_report, print_warnings
-from entourage.errors import InputError
 from entourage.runtime.extras import require
 from entourage.runtime.warnings import collected_warnings
 
@@ -54,42 +53,26 @@ def train(
 
     The run folder holds the encoder, the settings, the log, and its scores on the test classes.
     """
-    from entourage.runtime.config import from_pairs, from_toml
+    from entourage.runs.train_settings import train_settings
+    from entourage.runtime.config import from_pairs
 
     require("torch", "training an encoder")
     flags = {"encoder": encoder, "loss": loss, "epochs": epochs, "learning_rate": learning_rate, "dim": dim}
     flags |= {"image_size": image_size, "device": device, "workers": workers, "seed": seed}
-    flags = {name: value for name, value in flags.items() if value is not None}
-    given = from_pairs(settings or [])
-    for name in flags.keys() & given.keys():
-        raise InputError(f"{name} is given as {flags[name]} and, by --set, as {given[name]}; wanted one: leave one out")
-    given |= flags
+    chosen = train_settings(system, preset=preset, config=config, flags=flags, pairs=settings or ())
 
-    from entourage.runs.train import partial_of, train_run
+    from entourage.runs.layout import partial_of
+    from entourage.runs.train import train_run
+    from entourage.runs.unfinished import resume_advice
     from entourage.runtime.progress import terminal_progress
-    from entourage.systems import system_named
 
-    trained_by = system_named(system)
-    if "loss" in given and not hasattr(trained_by.settings, "loss"):
-        raise InputError(f"the loss is {given['loss']} but the system {system} has one of its own; leave --loss out")
-    chosen = from_toml(trained_by.settings, config, given, preset=trained_by.preset(preset))
-    options = {"system": system, "root": root, "data_options": from_pairs(data_options or []), "nmi": nmi}
+    options = {"system": system, "settings": chosen, "root": root, "data_options": from_pairs(data_options or [])}
+    options |= {"nmi": nmi, "strict": strict, "resume": resume, "overwrite": overwrite}
     try:
         with collected_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
-            run = train_run(
-                images,
-                out,
-                settings=chosen,
-                resume=resume,
-                overwrite=overwrite,
-                strict=strict,
-                progress=progress,
-                **options,
-            )
+            run = train_run(images, out, **options, progress=progress)
     except KeyboardInterrupt:
-        kept = partial_of(out)
-        advice = f"{kept} keeps the finished epochs: add --resume to go on" if kept.exists() else "nothing was kept"
-        typer.echo(f"stopped; {advice}", err=True)
+        typer.echo(f"stopped; {resume_advice(partial_of(out), 'the finished epochs')}", err=True)
         raise
     if run is None:  # among several processes the first reports
         return

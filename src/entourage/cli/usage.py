@@ -1,4 +1,4 @@
-"""What is said to a command that is typed wrongly: one sentence, and where to read on."""
+"""How a command that is typed wrongly is refused: one sentence, and where to read on."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,8 +29,8 @@ def one_sentence_usage(group=None) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        said = " ".join(error.format_message().split()).rstrip(".")
+        message = " ".join(error.format_message().split()).rstrip(".")
         named = f"{group.command_path} {group.invoked_subcommand or ''}".strip() if group else "entourage"
         command = error.ctx.command_path if error.ctx else named
-        typer.echo(f"error: {said[:1].lower()}{said[1:]} (see `{command} --help`)", err=True)
+        typer.echo(f"error: {message[:1].lower()}{message[1:]} (see `{command} --help`)", err=True)
         raise typer.Exit(2) from None

@@ -18,6 +18,7 @@ from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.bootstrap import RESAMPLES, harm, paired_bootstraps
 from entourage.refiner.rehearsal import FOLDS
+from entourage.runtime.config import check_known
 from entourage.runtime.progress import Progress
 from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, label_codes, shared_codes
@@ -105,8 +106,7 @@ class Comparison:
     def result(self, method: str) -> MethodResult:
         """Find the result of a method that was not left out."""
         found = {each.method: each for each in self.results if not each.skipped}
-        if method not in found:
-            raise InputError(f"{method!r} has no scores here; choose one of {', '.join(found)}")
+        check_known(method, found, "the method, which must have scores here,")
         return found[method]
 
     @property

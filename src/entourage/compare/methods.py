@@ -29,8 +29,8 @@ from entourage.baselines import (
     WithinClassWhitening,
 )
 from entourage.compare.tuning import LONGEST_TRAINING
-from entourage.errors import InputError
 from entourage.refiner.recipes import RECIPES
+from entourage.runtime.config import check_known
 from entourage.runtime.extras import require
 from entourage.values import Embeddings
 
@@ -212,8 +212,8 @@ def select_methods(methods: str | Iterable[str | MethodSpec] = "all") -> list[Me
     wanted = [wanted] if isinstance(wanted, str) else wanted
     chosen = {"raw": METHODS["raw"]}
     for method in wanted:
-        if not isinstance(method, MethodSpec) and method not in METHODS:
-            raise InputError(f"there is no method {method!r}; choose all, or some of {', '.join(METHODS)}")
+        if not isinstance(method, MethodSpec):
+            check_known(method, ["all", *METHODS], "a method to compare")
         spec = method if isinstance(method, MethodSpec) else METHODS[method]
         chosen.setdefault(spec.name, spec)
     _check_installed(list(chosen.values()))

@@ -10,7 +10,6 @@ which have vectors instead of pictures.
 
 import os
 import warnings
-from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 from entourage.data.arrays import ImageArray
 from entourage.data.files import ImageFiles
 from entourage.errors import EntourageError, EntourageWarning, FileError, InputError
-from entourage.runtime.config import check_options
+from entourage.runtime.config import check_known, check_options
 from entourage.values import Embeddings
 
 __all__ = ["DATASETS", "describe", "get", "load", "splits"]
@@ -70,6 +69,8 @@ def describe(root=None) -> list[dict]:
 
     The state is built in, whole, a selection (present); absent, incomplete (not); any place (neither).
     """
+    if root is not None and not Path(root).is_dir():
+        raise FileError(f"the folder {root} does not exist; check the root of the data")
     return [_row(name, root) for name in DATASETS]
 
 
@@ -120,10 +121,7 @@ def _module_and_place(name_or_path, root):
                 f"root is {root} but {path} is a {'file' if of_vectors else 'folder'} itself; leave root out"
             )
         return _named("vectors" if of_vectors else "folder"), {"root": path}
-    raise InputError(
-        f"dataset is {name!r}; known are: {', '.join(_NAMED)}, or the path of a folder, a .csv or a file of vectors "
-        "that exists: use one of them"
-    )
+    check_known(name, _NAMED, "the dataset", otherwise="a folder, a .csv or a file of vectors that exists")
 
 
 def _check_options(name, module, options: dict) -> None:
@@ -132,17 +130,13 @@ def _check_options(name, module, options: dict) -> None:
     known = [each.name for each in takes if each.annotation is not each.empty]
     called = [each.name for each in takes if callable(options.get(each.name))]
     for option in [each for each in options if each not in known + called]:
-        near = get_close_matches(option, known, 1)
-        fix = f"did you mean {near[0]}?" if near else "leave it out"
-        raise InputError(
-            f"{name} is given the option {option}={options[option]!r}; it has {', '.join(known) or 'none'}: {fix}"
-        )
+        check_known(option, known, f"an option of {name}")
     check_options(module.load, options)
 
 
 def _named(name: str):
     if name not in DATASETS:
-        raise InputError(f"dataset is {name!r}; known are: {', '.join(_NAMED)}: use one of them")
+        check_known(name, _NAMED, "the dataset")
     return import_module(DATASETS[name])
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from entourage.errors import EntourageWarning, FileError, InputError
+from entourage.errors import EntourageWarning, FileError
+from entourage.runtime.config import check_known
 
 __all__ = [
     "Count",
@@ -80,10 +81,7 @@ def first_existing(folder: Path, choices: Iterable[str], holds: str) -> Path:
 
 
 def check_split(split: str, splits: Iterable[str], name: str) -> None:
-    if split not in splits:
-        known = [repr(known) for known in splits]
-        listed = f"{', '.join(known[:-1])} and {known[-1]}"
-        raise InputError(f"split is {split!r}; {name} has the splits {listed}: use one of them")
+    check_known(split, splits, f"the split of {name}")
 
 
 def check_counts(where, labels: np.ndarray, expected: Count) -> None:

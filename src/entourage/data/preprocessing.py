@@ -13,6 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Preprocessing", "as_pictures"]
 
@@ -63,8 +64,7 @@ class Preprocessing:
     def __post_init__(self):
         if self.channels not in _MODES:
             raise InputError(f"channels is {self.channels!r}; wanted 1 (grey) or 3 (colours)")
-        if self.resample not in _FILTERS:
-            raise InputError(f"resample is {self.resample!r}; use one of: {', '.join(_FILTERS)}")
+        check_known(self.resample, _FILTERS, "resample")
         if not 0 < self.min_area <= 1:
             raise InputError(f"min_area is {self.min_area!r}; wanted a share above 0 and at most 1")
         for name in ("resize", "crop"):
@@ -83,10 +83,8 @@ class Preprocessing:
     @classmethod
     def from_dict(cls, values: dict) -> "Preprocessing":
         """The inverse of to_dict."""
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(values) - known)
-        if unknown:
-            raise InputError(f"preprocessing has the field {unknown[0]!r}; known are: {', '.join(sorted(known))}")
+        for name in values:
+            check_known(name, sorted(field.name for field in fields(cls)), "a field of preprocessing")
         return cls(**values)
 
     def to_dict(self) -> dict:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from entourage.errors import InputError
+from entourage.runtime.config import check_known
 
 __all__ = ["GeneralisedMean", "pooling_layer"]
 
@@ -38,6 +38,5 @@ _LAYERS = {"average": AveragePooling, "max": MaxPooling, "gem": GeneralisedMean}
 
 def pooling_layer(name: str, others: tuple[str, ...] = ()) -> nn.Module:
     """The pooling of that name: average, max or gem; `others` are names the caller knows itself."""
-    if name not in _LAYERS:
-        raise InputError(f"pooling is {name!r}; use one of: {', '.join([*_LAYERS, *others])}")
+    check_known(name, [*_LAYERS, *others], "pooling")
     return _LAYERS[name]()

@@ -4,8 +4,8 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import partial
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,9 @@ from entourage.encoders.sliced import SlicedEncoder
 from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
 from entourage.errors import CorruptImage, FileError, InputError
-from entourage.runtime.config import check_options
+from entourage.runtime.config import check_known, check_options, closest
 from entourage.stores import add_weights, read_model, usable_model, write_model
+from entourage.stores.filenames import CONFIG, ENCODER
 
 __all__ = [
     "build_encoder",
@@ -33,7 +34,6 @@ _SYSTEM = "encoder"
 _SMALL = {"small": {"in_channels": 1, "size": 32}, "small-rgb": {"in_channels": 3, "size": 64}}
 _LOOKED_AT = 8
 _OF_VECTORS = {"linear": {}, "mlp": {"hidden": (512,)}}
-_IN_A_RUN = "encoder"  # where a run keeps its own
 _ON_THE_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*")  # owner/name
 
 
@@ -86,14 +86,14 @@ def build_encoder(name: str, **options) -> nn.Module:
 
 def saved_encoder(folder) -> Path | None:
     """The folder that save_encoder wrote, which may be that of a run; None if it is neither."""
-    places = Path(folder), Path(folder) / _IN_A_RUN
+    places = Path(folder), Path(folder) / ENCODER
     return next((place for place in places if _own_config(place).get("system") == _SYSTEM), None)
 
 
 def _own_config(folder: Path) -> dict:
     """The config.json of a folder that entourage wrote; an empty one of any other."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return config if isinstance(config, dict) and "entourage" in config else {}
@@ -103,7 +103,7 @@ def _check_may_be_a_model(name: str) -> None:
     """Refuse what is no Hugging Face model for certain, before its library is asked for: a typing error mostly."""
     folder = Path(name)
     if folder.is_dir():
-        if _own_config(folder) or not (folder / "config.json").is_file():
+        if _own_config(folder) or not (folder / CONFIG).is_file():
             raise FileError(
                 f"{name} is a folder without an encoder; wanted a run of `entourage train`, a saved encoder, or a "
                 "Hugging Face model with config.json and model.safetensors"
@@ -111,20 +111,20 @@ def _check_may_be_a_model(name: str) -> None:
         return
     near = _meant(folder)
     if near or folder.exists() or not _ON_THE_HUB.fullmatch(name):
-        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+        hint = f" (did you mean {near}?)" if near else ""
         raise FileError(
             f"there is no folder {name} and no encoder of that name{hint}; wanted the folder of a run or of a saved "
             f"encoder, {', '.join(_built_in())} to train one, or a model of the Hugging Face hub as owner/name"
         )
 
 
-def _meant(folder: Path) -> list[str]:
-    """What has a name like it: encoders beside it and, if it names no place, built-in ones."""
+def _meant(folder: Path) -> str | None:
+    """What has a name like it: an encoder beside it or, if it names no place, a built-in one."""
     beside = [place for place in folder.parent.glob("*") if place.is_dir() and saved_encoder(place)]
     known = {place.name: str(place) for place in beside}
     if len(folder.parts) == 1:
         known |= {name: name for name in _built_in()}
-    return [known[name] for name in get_close_matches(folder.name, known)]
+    return closest(folder.name, known)
 
 
 def _built_in() -> tuple[str, ...]:
@@ -186,13 +186,10 @@ def _from_config(config: dict) -> nn.Module:
 
 
 def _with_options(name: str, kind: type, options: dict, build=None) -> nn.Module:
+    taken = [*signature(kind).parameters.values(), *(signature(build).parameters.values() if build else ())]
+    # The backbone is what the name stands for.
+    known = {each.name for each in taken if each.kind is not each.VAR_KEYWORD} - {"backbone", "name"}
+    for option in options:
+        check_known(option, sorted(known), f"an option of the encoder {name}")
     check_options(kind.__init__, options)
-    try:
-        return (build or kind)(**options)
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
-            raise
-        unknown = str(error).rsplit(" ", 1)[-1]
-        raise InputError(
-            f"the encoder {name} has no option {unknown}; see docs/encoders.md for those it has"
-        ) from error
+    return (build or kind)(**options)

@@ -7,11 +7,13 @@ scikit-learn, whose form of it is made for few clusters. N vectors, d dimensions
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from entourage.runtime.devices import graphics_card
+from entourage.runtime.progress import Progress
 from entourage.runtime.threads import blocks, in_threads
 
 __all__ = ["MOST_ITERATIONS", "few_clusters", "kmeans"]
@@ -21,7 +23,7 @@ _ROWS_AT_ONCE = 1024
 _CENTRES_AT_ONCE = 32
 
 
-def kmeans(vectors, n_clusters: int, seed: int = 0, *, progress=None) -> np.ndarray:
+def kmeans(vectors: Any, n_clusters: int, seed: int = 0, *, progress: Progress | None = None) -> np.ndarray:
     """Lloyd's k-means from one greedy k-means++ start, by numpy; where there is a graphics card, by torch on it.
 
     It ends when no vector changes its cluster, or after 20 iterations; a cluster left by all keeps its centre.
@@ -43,11 +45,12 @@ def kmeans(vectors, n_clusters: int, seed: int = 0, *, progress=None) -> np.ndar
         The cluster of each vector, from 0 to C - 1.
     """
     report = progress or (lambda title, done, total: None)
-    vectors, xp = np.ascontiguousarray(vectors, np.float32), np
-    if (card := graphics_card()) is not None:
-        import torch as xp
+    vectors, card = np.ascontiguousarray(vectors, np.float32), graphics_card()
+    xp: Any = np
+    if card is not None:
+        import torch
 
-        vectors = xp.from_numpy(vectors.copy()).to(card)
+        xp, vectors = torch, torch.from_numpy(vectors.copy()).to(card)
     centres = vectors[_start(xp, vectors, n_clusters, np.random.default_rng(seed), report)]
     clusters = None
     for iteration in range(MOST_ITERATIONS):
@@ -85,7 +88,7 @@ def few_clusters(vectors, n_clusters: int, seed: int = 0) -> np.ndarray:
 # The steps of k-means, for numpy and torch alike: xp is the one or the other, vectors are an array of its kind.
 
 
-def _start(xp, vectors, n_clusters: int, draw: np.random.Generator, report) -> list[int]:
+def _start(xp: Any, vectors: Any, n_clusters: int, draw: np.random.Generator, report: Progress) -> list[int]:
     """Rows (C,) of the first centres: each the best of some candidates, drawn by their squared distance to the nearest.
 
     Best is the candidate that leaves the least sum of squared distances. Candidates for several centres are drawn,
@@ -107,14 +110,14 @@ def _start(xp, vectors, n_clusters: int, draw: np.random.Generator, report) -> l
     return rows
 
 
-def _draw_by(xp, weights, count: int, draw: np.random.Generator):
+def _draw_by(xp: Any, weights: Any, count: int, draw: np.random.Generator) -> Any:
     """Positions (count,) drawn in proportion to weights (N,)."""
     cumulative = xp.cumsum(weights, axis=0, dtype=xp.float64)
     marks = xp.asarray(draw.random(count), device=weights.device) * cumulative[-1]
     return xp.clip(xp.searchsorted(cumulative, marks), 0, len(weights) - 1)
 
 
-def _squared_distances(xp, vectors, centres):
+def _squared_distances(xp: Any, vectors: Any, centres: Any) -> Any:
     """(C, N) between unit vectors: 2 - 2 c x."""
     distances = centres @ vectors.T
     distances *= -2
@@ -122,11 +125,11 @@ def _squared_distances(xp, vectors, centres):
     return xp.clip(distances, 0, None, out=distances)
 
 
-def _nearest(xp, vectors, centres):
+def _nearest(xp: Any, vectors: Any, centres: Any) -> Any:
     """The centre nearest to each vector, (N,): the one with the largest c x - |c|² / 2."""
     half = (centres * centres).sum(axis=1) / 2
 
-    def nearest(block: slice):
+    def nearest(block: slice) -> Any:
         nearness = vectors[block] @ centres.T
         nearness -= half
         return nearness.argmax(axis=1)
@@ -135,7 +138,7 @@ def _nearest(xp, vectors, centres):
     return xp.concatenate(list(in_threads(nearest, parts) if xp is np else map(nearest, parts)))
 
 
-def _means(xp, vectors, clusters, centres):
+def _means(xp: Any, vectors: Any, clusters: Any, centres: Any) -> Any:
     """The mean of each cluster, (C, d)."""
     sizes = xp.bincount(clusters, minlength=len(centres))[:, None]
     if xp is np:

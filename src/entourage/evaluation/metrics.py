@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 
 __all__ = [
     "Hits",
@@ -136,8 +137,7 @@ def mean(values, matches, no_match: str = "zero") -> float:
 
 
 def check_no_match(no_match: str) -> None:
-    if no_match not in ("zero", "drop"):
-        raise InputError(f'no_match is {no_match!r}; wanted "zero" or "drop"')
+    check_known(no_match, ("zero", "drop"), "no_match")
 
 
 def normalized_mutual_information(labels, clusters) -> float:

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils._set_output import _auto_wrap_is_configured, _get_output_config
 from sklearn.utils.validation import check_array, validate_data
 
-from entourage.errors import InputError, ModelError
+from entourage.errors import InputError, ModelError, NotFittedError
 from entourage.values import Embeddings
 
 __all__ = ["SameKindTransformer", "Table", "as_table"]
@@ -124,6 +124,8 @@ class SameKindTransformer(OneToOneFeatureMixin, TransformerMixin):
         ndarray of str
             The same names where the size is the same, otherwise the name of the class with numbers.
         """
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"this {type(self).__name__} has seen no columns yet: call fit(X, y) first")
         mixin = OneToOneFeatureMixin if self._n_features_out == self.n_features_in_ else ClassNamePrefixFeaturesOutMixin
         return mixin.get_feature_names_out(self, input_features)
 

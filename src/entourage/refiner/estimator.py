@@ -60,6 +60,7 @@ class ContextRefiner(RefiningEstimator):
     (714, 64)
     """
 
+    recipe = "relational"
     system = "context_refiner"
 
     def __init__(self, n_neighbors: int | None = None, n_steps: int | None = None, random_state: int = 0) -> None:

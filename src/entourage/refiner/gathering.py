@@ -20,15 +20,34 @@ _in_order = compiled(fastmath={"contract"}, error_model="numpy")  # where a sum 
 _TINY = 1e-12
 
 
-def attend(asked: np.ndarray, offered: np.ndarray, rows: np.ndarray, scale: float, *, out=None) -> tuple:
-    """Softmax attention: mixed values (N, d) and weights (N, k).
+def attend(
+    queries: np.ndarray, keys_values: np.ndarray, rows: np.ndarray, scale: float, *, out: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Softmax attention of each query over some rows of a context.
 
-    asked (N, d); offered (M, 2d): of each context item its key and its value, side by side; rows (N, k) of it.
+    Parameters
+    ----------
+    queries : ndarray of shape (N, d)
+    keys_values : ndarray of shape (M, 2d)
+        Of each context item its key and its value, side by side.
+    rows : ndarray of shape (N, k)
+        The context items that each query attends to.
+    scale : float
+        What logits are multiplied by.
+    out : ndarray of shape (N, d), optional
+        Where the mixed values go.
+
+    Returns
+    -------
+    mixed : ndarray of shape (N, d)
+        Values, weighted and summed.
+    weights : ndarray of shape (N, k)
+        Summing to 1.
     """
-    asked, offered = _alike(asked, offered)
-    mixed, weights = _place(out, asked), np.empty(rows.shape, asked.dtype)
-    rows, scale = _rows_within(rows, offered), asked.dtype.type(scale)
-    share_out(lambda *part: _attend(asked, offered, rows, scale, weights, mixed, *part), len(rows))
+    queries, keys_values = _alike(queries, keys_values)
+    mixed, weights = _place(out, queries), np.empty(rows.shape, queries.dtype)
+    rows, scale = _rows_within(rows, keys_values), queries.dtype.type(scale)
+    share_out(lambda *part: _attend(queries, keys_values, rows, scale, weights, mixed, *part), len(rows))
     return mixed, weights
 
 
@@ -99,19 +118,19 @@ def _place(out: np.ndarray | None, like: np.ndarray) -> np.ndarray:
 
 
 @_compiled
-def _attend(asked, offered, rows, scale, weights, mixed, start, stop):
-    d = asked.shape[1]
+def _attend(queries, keys_values, rows, scale, weights, mixed, start, stop):
+    d = queries.shape[1]
     for i in range(start, stop):
-        _dot_rows(asked[i], offered, rows[i], weights[i])
+        _dot_rows(queries[i], keys_values, rows[i], weights[i])
         largest = weights[i].max()
-        total = asked.dtype.type(0)
+        total = queries.dtype.type(0)
         for r in range(rows.shape[1]):
             weights[i, r] = np.exp(scale * (weights[i, r] - largest))
             total += weights[i, r]
         for r in range(rows.shape[1]):
             weights[i, r] /= total
         mixed[i] = 0
-        _add_rows(mixed[i], weights[i], offered, rows[i], d)
+        _add_rows(mixed[i], weights[i], keys_values, rows[i], d)
 
 
 @_in_order

@@ -9,7 +9,9 @@ from entourage.stores import model_config
 
 __all__ = ["RECIPES", "load_refiner"]
 
-RECIPES: dict[str, type[ContextRefiner] | type[PaperRefiner]] = {"relational": ContextRefiner, "paper": PaperRefiner}
+RECIPES: dict[str, type[ContextRefiner] | type[PaperRefiner]] = {
+    refiner.recipe: refiner for refiner in (ContextRefiner, PaperRefiner)
+}
 
 
 def load_refiner(folder: Any) -> ContextRefiner | PaperRefiner:

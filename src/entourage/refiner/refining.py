@@ -34,6 +34,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
     fit, which each refiner has its own of, leaves network_, n_neighbors_, n_steps_, n_features_in_ and a report.
     """
 
+    recipe: str
+    """What the command line and reports call it."""
     system: str
     """What config.json calls it."""
     network_: Any

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_report"]
 
-REPORT = "report.html"
-
 
 def write_report(
     run: str | os.PathLike[str],
@@ -64,15 +62,16 @@ def write_report(
     from entourage.report.blocks import Warnings
     from entourage.report.drawing import draw_all
     from entourage.report.page import Section
+    from entourage.runs.layout import REPORT
     from entourage.runs.open import open_run
 
-    opened = open_run(run)
+    opened = open_run(run, progress=progress)
     out = Path(run) / REPORT if out is None else Path(out)
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"the report cannot be written to {out}; choose a name that ends in .html")
     check_free(out, overwrite=overwrite)
     with collected_warnings() as messages:
-        page = _page_of(opened, draw_all(opened, seed, progress), progress)
+        page = _page_of(opened, draw_all(opened, seed))
     if messages:
         page = replace(page, sections=[*page.sections, Section("About this report", [Warnings(messages)])])
     with whole_file(out) as temporary:
@@ -82,11 +81,11 @@ def write_report(
     return out
 
 
-def _page_of(run: RefinementRun | TrainingRun, figures: list[Block], progress: Progress | None) -> Page:
+def _page_of(run: RefinementRun | TrainingRun, figures: list[Block]) -> Page:
     from entourage.report.refinement import refinement_page
     from entourage.report.training import training_page
     from entourage.runs.refinement_run import RefinementRun
 
     if isinstance(run, RefinementRun):
         return refinement_page(run, figures)
-    return training_page(run, figures, progress)
+    return training_page(run, figures)

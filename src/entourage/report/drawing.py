@@ -8,7 +8,6 @@ from entourage.runs.figures import FIGURES, FigureOptions, applicable
 from entourage.runs.figures.options import DRIFTING
 from entourage.runs.refinement_run import RefinementRun
 from entourage.runs.training_run import TrainingRun
-from entourage.runtime.progress import Progress
 
 __all__ = ["draw_all"]
 
@@ -35,7 +34,7 @@ _READING = {
 }
 
 
-def draw_all(run: RefinementRun | TrainingRun, seed: int = 0, progress: Progress | None = None) -> list[Block]:
+def draw_all(run: RefinementRun | TrainingRun, seed: int = 0) -> list[Block]:
     """Draw every figure that the run has.
 
     Parameters
@@ -44,8 +43,6 @@ def draw_all(run: RefinementRun | TrainingRun, seed: int = 0, progress: Progress
         The opened run.
     seed : int
         Decides which items are drawn.
-    progress : callable, optional
-        Called as progress(title, done, total).
 
     Returns
     -------
@@ -56,17 +53,17 @@ def draw_all(run: RefinementRun | TrainingRun, seed: int = 0, progress: Progress
     known = applicable(run)
     for kind in SHOWN:
         if kind in known:
-            blocks += [Heading(_capital(FIGURES[kind].says)), _drawn(kind, run, seed, progress)]
+            blocks += [Heading(_capital(FIGURES[kind].shows)), _drawn(kind, run, seed)]
     return blocks
 
 
-def _drawn(kind: str, run: RefinementRun | TrainingRun, seed: int, progress: Progress | None) -> Block:
+def _drawn(kind: str, run: RefinementRun | TrainingRun, seed: int) -> Block:
     options = FigureOptions(seed=seed, points=DRIFTING if kind == "drift" else None)
     try:
-        figure = FIGURES[kind].draw(run, options, progress)
+        figure = FIGURES[kind].draw(run, options)
     except (EntourageError, OSError) as error:  # such as pictures that are gone
         return Paragraph(f"Not drawn: {error}.")
-    return Picture.of(figure, _capital(FIGURES[kind].says), _READING[kind], narrow=kind in _NARROW)
+    return Picture.of(figure, _capital(FIGURES[kind].shows), _READING[kind], narrow=kind in _NARROW)
 
 
 def _capital(text: str) -> str:

@@ -102,7 +102,7 @@ def _footer(run: RefinementRun) -> str:
 
 
 def _wins_and_losses(run: RefinementRun) -> list[Block]:
-    scores, labels = run.per_query(), run.items.labels
+    scores, labels = run.per_query, run.items.labels
     if scores is None or labels is None:
         return _most_changed(run)
     before, after = (scores[when]["map@r"] for when in WHEN)
@@ -134,8 +134,8 @@ def _most_changed(run: RefinementRun) -> list[Block]:
 
 
 def _ranking(run: RefinementRun, row: int, note: str) -> Ranking:
-    queries, gallery = run.appearance(), run.gallery_appearance()
-    (query, before), (_, after) = (cells_of(queries, row, gallery, run.neighbors(when).rows[row]) for when in WHEN)
+    queries, gallery = run.appearance, run.gallery_appearance
+    (query, before), (_, after) = (cells_of(queries, row, gallery, run.neighbors[when].rows[row]) for when in WHEN)
     return Ranking(queries.name(row), str(queries.ids[row]), note, query, after, before)
 
 

@@ -15,8 +15,8 @@ from entourage.report.rankings import Ranking, cells_of
 from entourage.report.templates import Block
 from entourage.report.wording import flattened
 from entourage.runs.figures.training import source_of, spread_queries
+from entourage.runs.layout import NETWORK
 from entourage.runs.training_run import TrainingRun
-from entourage.runtime.progress import Progress
 
 __all__ = ["training_page"]
 
@@ -24,9 +24,9 @@ _QUERIES = 8  # shown
 _CLASSES = 6  # listed that are found best, and worst
 
 
-def training_page(run: TrainingRun, figures: Sequence[Block], progress: Progress | None = None) -> Page:
+def training_page(run: TrainingRun, figures: Sequence[Block]) -> Page:
     """Compose the page of a training run; figures: blocks with its pictures."""
-    scores, gone = _per_query(run, progress)
+    scores, gone = _per_query(run)
     warnings = [*run.document["warnings"], *gone]
     return Page(
         title=f"{source_of(run)} · {run.system} ({run.folder.absolute().name})",
@@ -47,10 +47,10 @@ def training_page(run: TrainingRun, figures: Sequence[Block], progress: Progress
     )
 
 
-def _per_query(run: TrainingRun, progress: Progress | None) -> tuple[dict[str, np.ndarray] | None, list[str]]:
+def _per_query(run: TrainingRun) -> tuple[dict[str, np.ndarray] | None, list[str]]:
     """Scores of every query, (N,) by metric, and no warning; or None and why the test set cannot be loaded again."""
     try:
-        return run.per_query(progress=progress), []
+        return run.per_query, []
     except (EntourageError, OSError) as error:
         return None, [f"the test set cannot be loaded again, so intervals and queries are missing: {error}"]
 
@@ -95,7 +95,7 @@ def _network(run: TrainingRun) -> list[Block]:
         "heads": chosen["heads"],
     }
     use = "The scores above are those of the encoder alone. No network was kept, as it received no messages."
-    if (run.folder / "network").is_dir():
+    if (run.folder / NETWORK).is_dir():
         use = (
             "The scores above are those of the encoder alone. The network was kept and refines vectors of this "
             f"encoder: entourage refine VECTORS --model {name} --run KEPT shows before and after."
@@ -104,7 +104,7 @@ def _network(run: TrainingRun) -> list[Block]:
 
 
 def _found_and_missed(run: TrainingRun, scores: dict[str, np.ndarray]) -> list[Block]:
-    labels = run.embedded()[0].labels
+    labels = run.embedded[0].labels
     assert labels is not None  # or there would be no scores
     found = int(scores["recall@1"].sum())
     chosen = spread_queries(scores["map@r"], labels, _QUERIES)
@@ -131,7 +131,7 @@ def _class_tables(labels: ArrayLike, precision: np.ndarray) -> list[Table]:
 
 
 def _ranking(run: TrainingRun, row: int, precision: float) -> Ranking:
-    queries = run.appearance()
-    query, found = cells_of(queries, row, run.gallery_appearance(), run.neighbors().rows[row])
+    queries = run.appearance
+    query, found = cells_of(queries, row, run.gallery_appearance, run.neighbors.rows[row])
     note = f"average precision {100 * precision:.0f} %"
     return Ranking(queries.name(row), str(queries.ids[row]), note, query, found)

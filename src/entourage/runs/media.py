@@ -1,25 +1,42 @@
-"""How the items of a refinement look: pictures that are loaded again from where they were, or texts kept with it."""
+"""Where the picture or the text of an item comes from, so that figures can show it instead of an id.
+
+Pictures stay where they are and are loaded again when they are drawn; texts are kept in the run folder.
+"""
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from entourage import data
 from entourage.errors import CorruptImage, EntourageError, EntourageWarning, InputError
 from entourage.values import Embeddings
 
-__all__ = ["Looks", "PictureSource", "appearance_of", "check_pictures", "load_pictures"]
+if TYPE_CHECKING:
+    from entourage.figures.appearance import Appearance
+
+__all__ = ["Media", "PictureSource", "appearance_of", "check_pictures", "load_pictures"]
 
 
 @dataclass(frozen=True)
 class PictureSource:
-    """An image set as data.load takes it. split: one name, or several with commas between them."""
+    """An image set as `data.load` takes it."""
 
     source: str
+    """A dataset by name, a folder or a .csv."""
     root: str | None = None
+    """The folder of datasets, or where the paths of a .csv start."""
     split: str = "test"
+    """The name of a split, or several with commas between them."""
     options: dict = field(default_factory=dict)
+    """Options of the dataset."""
+
+    @classmethod
+    def located(cls, source: str, root: Path | None = None, split: str = "test", options: dict | None = None):
+        """A source that is found from any working directory: paths are made absolute, names of datasets stay."""
+        absolute = source if source in data.DATASETS else str(Path(source).absolute())
+        return cls(absolute, None if root is None else str(root.absolute()), split, options or {})
 
     def load(self) -> list:
         """An image set for each split."""
@@ -32,12 +49,15 @@ class PictureSource:
 
 
 @dataclass(frozen=True)
-class Looks:
-    """Pictures, or texts of the items and of the gallery; nothing: ids are shown."""
+class Media:
+    """What stands for the items in figures: pictures, or texts; ids where neither is known."""
 
     pictures: PictureSource | None = None
+    """Where the pictures of the items and of the gallery are."""
     texts: Sequence[str] | None = None
+    """A text for each item."""
     context_texts: Sequence[str] | None = None
+    """A text for each item of the gallery."""
 
     def __post_init__(self):
         if self.pictures is not None and self.texts is not None:
@@ -46,10 +66,15 @@ class Looks:
             raise InputError("context_texts are given without texts; wanted those of the items, too: give texts")
 
 
-def appearance_of(items: Embeddings, place: int, sets: list | None, texts: Sequence[str] | None):
-    """The Appearance of the items (place 0) or of their gallery (place 1), with the pictures of these sets by id.
+def appearance_of(items: Embeddings, place: int, sets: list | None, texts: Sequence[str] | None) -> "Appearance":
+    """How items are shown.
 
-    Items without ids of their own have the pictures by order.
+    Parameters
+    ----------
+    items : N items; those without ids of their own have the pictures by order, the others by id.
+    place : 0 for the items, 1 for their gallery: which of the sets is theirs, by order.
+    sets : image sets to take pictures from, if there are any.
+    texts : N texts, if there are any.
     """
     from entourage.figures.appearance import Appearance
 

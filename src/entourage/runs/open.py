@@ -3,19 +3,27 @@
 from pathlib import Path
 
 from entourage.errors import FileError
+from entourage.runs.layout import CONFIG, RUN, is_partial
 from entourage.runs.refinement_run import RefinementRun, open_refinement
 from entourage.runs.training_run import TrainingRun, open_training
+from entourage.runtime.progress import Progress
 
 __all__ = ["open_run"]
 
 
-def open_run(folder) -> RefinementRun | TrainingRun:
-    """A kept refinement, or a run of `entourage train`."""
+def open_run(folder, *, progress: Progress | None = None) -> RefinementRun | TrainingRun:
+    """A refinement run or a training run, by what the folder holds.
+
+    Parameters
+    ----------
+    folder : of `entourage train`, of `entourage refine --run` or of the demo.
+    progress : called as progress(title, done, total) while something is made that is asked of the run.
+    """
     folder = Path(folder)
-    if (folder / "run.json").is_file():
-        return open_refinement(folder)
-    if (folder / "config.json").is_file() or folder.name.endswith(".partial"):
-        return open_training(folder)
+    if (folder / RUN).is_file():
+        return open_refinement(folder, progress=progress)
+    if (folder / CONFIG).is_file() or is_partial(folder):
+        return open_training(folder, progress=progress)
     seen = "is no run" if folder.exists() else "does not exist"
     raise FileError(
         f"{folder} {seen}; wanted a folder of `entourage train`, of `entourage refine --run` or of the demo"

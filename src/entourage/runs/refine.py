@@ -1,237 +1,181 @@
-"""Refining, and keeping all that is needed to show what it did."""
+"""Refining a file of vectors: read, refine by whatever was asked for, write, and say how it was done."""
 
 import time
-import warnings
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from entourage import __version__
-from entourage.errors import EntourageWarning, InputError
-from entourage.evaluation import Scores, evaluate_embeddings
 from entourage.evaluation.movement import cosines
-from entourage.neighbors import own_gallery_rows, search
-from entourage.runs.media import Looks
-from entourage.runs.refinement_run import (
-    CONTEXT,
-    CONTEXT_REFINED,
-    ITEMS,
-    KIND,
-    METRICS,
-    MODEL,
-    NEAREST,
-    NEIGHBORS,
-    QUERIES,
-    REFINED,
-    RUN,
-    TEXTS,
-    RefinementRun,
-    open_refinement,
-)
-from entourage.runtime.versions import library_versions
+from entourage.runs.media import Media
+from entourage.runs.refine_request import RefineRequest
+from entourage.runs.refinement_files import RefinedSets, fill_run
+from entourage.runs.refinement_run import RefinementRun, open_refinement
+from entourage.runs.refiners import FittedRefiner, Refinement, open_refiner
+from entourage.runtime.progress import Progress
 from entourage.runtime.warnings import collected_warnings
-from entourage.stores import check_free, new_folder, write_json
+from entourage.stores import check_free, new_folder, write_like
 from entourage.values import Embeddings
 
-__all__ = ["keep_refined", "keep_refinement", "write_refinement"]
+__all__ = ["RefineRequest", "RefineResult", "fill_refinement", "refine", "write_refinement"]
+
+_ONE_SIDED = "search the refined queries in the refined gallery only: add --context-out to refine it"
 
 
-def keep_refinement(
-    folder, refiner, items: Embeddings, context: Embeddings | None = None, *, overwrite: bool = False, **options
-) -> RefinementRun:
-    """Refine the items, among themselves or in a gallery `context`, and keep it as a new folder.
+@dataclass(frozen=True, eq=False)
+class RefineResult:
+    """What a refinement did, how, and where it was written."""
 
-    refiner: a fitted ContextRefiner. Labels of items and context are for scores and frames alone. options: as
-    write_refinement takes them.
+    vectors: np.ndarray
+    """(N, d) the refined items, in the order of the file."""
+    protocol: dict
+    """Items, model, context, steps: how it was done."""
+    metrics: dict
+    """How far the vectors moved and, of the universal refiner, what it expects; no labels are needed."""
+    warnings: tuple[str, ...]
+    """What works, but hardly as intended; nothing of it is given as a Python warning."""
+    scores: dict[str, dict]
+    """{"before", "after"} -> metrics, where a run was written and labels are known; else empty."""
+    written: dict[str, Path]
+    """{"out", "context_out", "run"} -> the file or folder, as far as they were asked for."""
+
+    def document(self) -> dict:
+        """What `entourage refine --json` prints."""
+        document = {"protocol": self.protocol, "metrics": self.metrics, "warnings": list(self.warnings)}
+        document |= {name: str(place) for name, place in self.written.items()}
+        return document | ({"scores": self.scores} if self.scores else {})
+
+
+def refine(request: RefineRequest, *, progress: Progress | None = None) -> RefineResult:
+    """Refine a file of vectors, with a model or without, and write what was asked for.
+
+    Parameters
+    ----------
+    request : files, model and options.
+    progress : called as progress(title, done, total).
+
+    Returns
+    -------
+    What was done, with the refined vectors. Nothing is written before everything is refined.
     """
-    folder = check_free(folder, overwrite=overwrite)
-    with new_folder(folder) as filling:
-        write_refinement(filling, refiner, items, context, **options)
-    return open_refinement(folder)
+    request.check()
+    started = time.perf_counter()
+    items, context = request.read()
+    with collected_warnings() as warnings:
+        media = request.media(items, context)
+        refiner = open_refiner(request)
+        both = request.run is not None or request.context_out is not None
+        done = refiner.refine(_unlabelled(items), _unlabelled(context), both=both, progress=progress)
+    scores = {}
+    if request.run is not None:
+        kept = {"warnings": [*done.record.warnings, *warnings], "started": started, "progress": progress}
+        measured = _write_run(request, _sets(items, context, done), done, media, **kept)
+        warnings = measured["warnings"]
+        if measured["metrics"]:
+            scores = {"before": measured["metrics_before"], "after": measured["metrics"]}
+    written = _write_vectors(request, done)
+    if context is not None and request.context_out is None and request.out is not None:
+        warnings = [*warnings, _ONE_SIDED]
+    metrics = done.metrics | cosines(items, done.vectors)
+    return RefineResult(done.vectors, done.protocol, metrics, tuple(warnings), scores, written)
 
 
 def write_refinement(
-    folder,
+    folder, refiner, items: Embeddings, context: Embeddings | None = None, *, overwrite: bool = False, **options
+) -> RefinementRun:
+    """Refine items by a fitted refiner and write a new refinement run.
+
+    Parameters
+    ----------
+    folder : where the run is written.
+    refiner : a fitted ContextRefiner or PaperRefiner.
+    items : N items; labels are for scores and figures alone.
+    context : M items of a gallery to find neighbours and to search in; None for the items themselves.
+    overwrite : whether an existing run is replaced.
+    options : as `fill_refinement` takes them.
+    """
+    folder = check_free(folder, overwrite=overwrite)
+    with new_folder(folder) as filling:
+        fill_refinement(filling, refiner, items, context, **options)
+    return open_refinement(folder)
+
+
+def fill_refinement(
+    folder: Path,
     refiner,
     items: Embeddings,
     context: Embeddings | None = None,
     *,
-    looks: Looks | None = None,
+    media: Media | None = None,
     steps: int | None = None,
     protocol: dict | None = None,
     settings: dict | None = None,
     nmi: bool = False,
     seconds_before: float = 0.0,
-    progress=None,
-) -> None:
-    """Fill an empty folder with a refinement.
+    progress: Progress | None = None,
+) -> dict:
+    """Fill an empty folder with a refinement run; what its metrics.json holds.
 
-    steps: stop after so many. protocol: what else is to be told of the data and the refiner, in metrics.json;
-    settings: what else decided it, in run.json. seconds_before: what was spent on it before.
+    Parameters
+    ----------
+    folder, refiner, items, context : as `write_refinement` takes them.
+    media : where pictures or texts of the items come from.
+    steps : stop after so many; None for all.
+    protocol : what else metrics.json says of data and refiner.
+    settings : what else decided the result, for run.json.
+    nmi : whether to cluster the items for NMI.
+    seconds_before : what was spent on it before.
+    progress : called as progress(title, done, total).
     """
-    folder, started = Path(folder), time.perf_counter() - seconds_before
-    sets = _refined(refiner, items, context, steps, progress)
-    refiner.save(folder / MODEL)
-    told = _context(refiner, items, context, steps) | (protocol or {})
-    chosen = _settings(refiner, steps) | (settings or {})
-    measured = {"nmi": nmi, "seed": refiner.random_state, "progress": progress}
-    _write(folder, sets, looks or Looks(), told, chosen, refiner.report()["warnings"], started, measured)
+    started = time.perf_counter() - seconds_before
+    by = FittedRefiner(refiner, steps=steps)
+    done = by.refine(_unlabelled(items), _unlabelled(context), both=context is not None, progress=progress)
+    return fill_run(
+        folder,
+        _sets(items, context, done),
+        media=media or Media(),
+        protocol=done.record.protocol | (protocol or {}),
+        settings=done.record.settings | (settings or {}),
+        warnings=done.record.warnings,
+        seed=done.record.seed,
+        model=done.model,
+        nmi=nmi,
+        started=started,
+        progress=progress,
+    )
 
 
-def keep_refined(
-    folder,
-    items: Embeddings,
-    refined: Embeddings,
-    *,
-    protocol: dict,
-    settings: dict,
-    looks: Looks | None = None,
-    doubts: Sequence[str] = (),
-    overwrite: bool = False,
-    progress=None,
-) -> RefinementRun:
-    """Keep what something else than a ContextRefiner made of the items among themselves, in one step.
-
-    There is no model then: the vectors before and after are all that is known of the way between them. doubts: what
-    was warned of.
-    """
-    folder, started = check_free(folder, overwrite=overwrite), time.perf_counter()
-    told = {"items": len(items), "steps": 1} | protocol
-    measured = {"nmi": False, "seed": 0, "progress": progress}
-    with new_folder(folder) as filling:
-        sets = _Sets(items, refined)
-        _write(Path(filling), sets, looks or Looks(), told, settings, list(doubts), started, measured)
-    return open_refinement(folder)
+def _write_run(request: RefineRequest, sets: RefinedSets, done: Refinement, media: Media, **kept) -> dict:
+    record = done.record
+    with new_folder(request.run) as filling:
+        return fill_run(
+            filling,
+            sets,
+            media=media,
+            protocol=record.protocol,
+            settings=record.settings,
+            seed=record.seed,
+            model=done.model,
+            **kept,
+        )
 
 
-class _Sets(NamedTuple):
-    """Items before and after, and the gallery likewise, where there is one."""
-
-    items: Embeddings
-    refined: Embeddings
-    context: Embeddings | None = None
-    context_refined: Embeddings | None = None
-
-    @property
-    def before(self) -> tuple:
-        return self.items, self.context
-
-    @property
-    def after(self) -> tuple:
-        return self.refined, self.context_refined
+def _write_vectors(request: RefineRequest, done: Refinement) -> dict[str, Path]:
+    written = {"out": request.out, "context_out": request.context_out, "run": request.run}
+    if request.out is not None:
+        write_like(request.vectors, request.out, done.vectors)
+    if request.context_out is not None:
+        write_like(request.context, request.context_out, done.context_vectors)
+    return {name: place for name, place in written.items() if place is not None}
 
 
-def _write(
-    folder: Path, sets: _Sets, looks: Looks, told: dict, settings: dict, doubts: list, started: float, measured: dict
-) -> None:
-    """All but the model; measured: options of evaluate_embeddings."""
-    progress = measured["progress"]
-    for name, embeddings in zip((ITEMS, REFINED, CONTEXT, CONTEXT_REFINED), sets, strict=True):
-        if embeddings is not None:
-            _save(folder / name, embeddings)
-    if looks.texts is not None:
-        write_json(folder / TEXTS, {"items": list(looks.texts), "context": _listed(looks.context_texts)})
-    nearest = {"before": _nearest(*sets.before, progress), "after": _nearest(*sets.after, progress)}
-    _save_nearest(folder / NEIGHBORS, nearest)
-    with collected_warnings() as heard:
-        before, after = _scores(*sets.before, **measured), _scores(*sets.after, **measured)
-    if before and after:
-        _save_queries(folder / QUERIES, {"before": before, "after": after})
-    document = _document(before, after, told, [*doubts, *heard])
-    write_json(folder / METRICS, document | {"movement": _movement(sets.items, sets.refined, nearest)})
-    run = {"entourage": __version__, "kind": KIND, "settings": settings, "seed": measured["seed"]}
-    run |= {"seconds": round(time.perf_counter() - started, 1), "versions": library_versions()}
-    write_json(folder / RUN, run | {"looks": _described(looks)})
-
-
-def _refined(refiner, items, context, steps, progress) -> _Sets:
-    refined = items.replace_vectors(refiner.transform(items, context, steps=steps, progress=progress))
+def _sets(items: Embeddings, context: Embeddings | None, done: Refinement) -> RefinedSets:
+    refined = items.replace_vectors(done.vectors)
     if context is None:
-        return _Sets(items, refined)
-    gallery = refiner.transform(context, steps=steps, progress=progress)
-    return _Sets(items, refined, context, context.replace_vectors(gallery))
+        return RefinedSets(items, refined)
+    return RefinedSets(items, refined, context, context.replace_vectors(done.context_vectors))
 
 
-def _nearest(items: Embeddings, context: Embeddings | None, progress):
-    gallery = items if context is None else context
-    available = len(gallery) - bool((own_gallery_rows(items, gallery) >= 0).any())
-    return search(items, context, min(NEAREST, available), progress=progress)
-
-
-def _scores(items: Embeddings, context: Embeddings | None, **options) -> Scores | None:
-    """None where labels are not known, or tell nothing; the latter with a warning."""
-    if items.labels is None or (context is not None and context.labels is None):
-        return None
-    try:
-        return evaluate_embeddings(items, context, **options)
-    except InputError as error:
-        warnings.warn(f"not scored: {error}", EntourageWarning, stacklevel=2)
-        return None
-
-
-def _document(before: Scores | None, after: Scores | None, told: dict, doubts: list[str]) -> dict:
-    if not (before and after):
-        return {"protocol": told, "metrics": {}, "metrics_before": {}, "intervals": {}, "warnings": doubts}
-    from entourage.evaluation.bootstrap import paired_bootstraps
-
-    intervals = paired_bootstraps(after.per_query, before.per_query)
-    return {
-        "protocol": told | after.protocol,
-        "metrics": after.metrics,
-        "metrics_before": before.metrics,
-        "intervals": {name: interval.document() for name, interval in intervals.items()},
-        "warnings": doubts,
-    }
-
-
-def _movement(items: Embeddings, refined: Embeddings, nearest: dict) -> dict:
-    """How much changed, labels or not: how many of the nearest stayed so, and cosines to the input."""
-    before, after = nearest["before"], nearest["after"]
-    kept = {f"share_of_{before.k}_nearest_kept": float(before.kept_in(after).mean() / before.k)}
-    return kept | cosines(items, refined.vectors)
-
-
-def _context(refiner, items: Embeddings, context: Embeddings | None, steps: int | None) -> dict:
-    among = "transductive: {} neighbours among the items" if context is None else "gallery: {} neighbours of {} items"
-    return {
-        "items": len(items),
-        "context": among.format(refiner.n_neighbors_, *([] if context is None else [len(context)])) + ", labels unused",
-        "steps": refiner.n_steps_ if steps is None else steps,
-    }
-
-
-def _settings(refiner, steps: int | None) -> dict:
-    chosen = {"recipe": refiner.report()["protocol"]["recipe"]} | refiner.settings()
-    taken = int(refiner.n_steps_) if steps is None else steps
-    learned = {"n_neighbors": int(refiner.n_neighbors_), "n_steps": int(refiner.n_steps_), "steps": taken}
-    scorer = refiner.report()["protocol"].get("scorer")  # "universal", where nothing was learned from labels
-    return {"refiner": chosen | ({"scorer": scorer} if scorer else {}) | learned}
-
-
-def _described(looks: Looks) -> dict | None:
-    if looks.pictures is not None:
-        return {"pictures": asdict(looks.pictures)}
-    return None if looks.texts is None else {"texts": TEXTS}
-
-
-def _listed(texts) -> list[str] | None:
-    return None if texts is None else list(texts)
-
-
-def _save(path: Path, items: Embeddings) -> None:
-    columns = {"labels": items.labels, "cameras": items.cameras, "sequences": items.sequences}
-    columns |= {"ids": items.ids} if items.named else {}
-    np.savez(path, vectors=items.vectors, **{name: column for name, column in columns.items() if column is not None})
-
-
-def _save_nearest(path: Path, nearest: dict) -> None:
-    rows = {f"rows_{when}": found.rows for when, found in nearest.items()}
-    np.savez(path, **rows, **{f"similarities_{when}": found.similarities for when, found in nearest.items()})
-
-
-def _save_queries(path: Path, scores: dict[str, Scores]) -> None:
-    found = {f"recall@1_{when}": each.recall_at_1 for when, each in scores.items()}
-    np.savez(path, **found, **{f"map@r_{when}": each.average_precision for when, each in scores.items()})
+def _unlabelled(items: Embeddings | None) -> Embeddings | None:
+    """The items as a refiner may see them: labels are for scores alone."""
+    return None if items is None else Embeddings(items.vectors, items.ids, named=items.named)

@@ -1,23 +1,38 @@
-"""A kept refinement, opened again: its vectors at once, all else when it is asked for."""
+"""A refinement run, opened again: its vectors at once, all else when it is first asked for."""
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from entourage.errors import FileError
+from entourage.runs.layout import (
+    CONTEXT,
+    CONTEXT_REFINED,
+    ITEMS,
+    METRICS,
+    MODEL,
+    NEIGHBORS,
+    QUERIES,
+    REFINED,
+    RUN,
+    TEXTS,
+)
 from entourage.runs.media import PictureSource, appearance_of, load_pictures
-from entourage.runtime.once import Once
+from entourage.runtime.progress import Progress
 from entourage.stores import read_vectors
 from entourage.values import Attention, Embeddings, Neighbors, Trajectory
 
-__all__ = ["RefinementRun", "open_refinement", "refined_steps"]
+if TYPE_CHECKING:
+    from entourage.figures.appearance import Appearance
+    from entourage.refiner import ContextRefiner, PaperRefiner
+
+__all__ = ["KIND", "NEAREST", "RefinementRun", "open_refinement", "refined_steps"]
 
 KIND = "refinement"
-RUN, METRICS, MODEL, TEXTS = "run.json", "metrics.json", "model", "texts.json"
-ITEMS, REFINED, CONTEXT, CONTEXT_REFINED = "items.npz", "refined.npz", "context.npz", "context_refined.npz"
-NEIGHBORS, QUERIES = "neighbors.npz", "queries.npz"
 NEAREST = 10  # items kept of every ranking
 PER_QUERY = ("recall@1", "map@r")
 
@@ -26,28 +41,35 @@ PER_QUERY = ("recall@1", "map@r")
 class RefinementRun:
     """What was refined, what came of it, and how it was measured.
 
-    items, refined: N items before and after; context, context_refined: the gallery they are searched in, or None where
-    it is the items themselves. run and document: what run.json and metrics.json hold.
+    N items, M items of a gallery, T steps, k neighbours.
     """
 
     folder: Path
     run: dict
+    """What run.json holds."""
     document: dict
+    """What metrics.json holds."""
     items: Embeddings
+    """The N items before."""
     refined: Embeddings
+    """The N items after."""
     context: Embeddings | None = None
+    """The gallery they are searched in, before; None where it is the items themselves."""
     context_refined: Embeddings | None = None
+    """The gallery after."""
     pictures: list | None = None
     """Image sets to take pictures from, where they are at hand; None: loaded again when they are asked for."""
-    _once: Once = field(default_factory=Once, repr=False)
+    progress: Progress | None = field(default=None, repr=False)
+    """Called as progress(title, done, total) while something is made that was asked for."""
 
     @property
     def labelled(self) -> bool:
         """Whether labels are known, and tell right from wrong: whether there are scores."""
-        return self.per_query() is not None
+        return self.per_query is not None
 
     @property
     def n_steps(self) -> int:
+        """T, how many steps were taken."""
         return self.document["protocol"]["steps"]
 
     @property
@@ -55,124 +77,138 @@ class RefinementRun:
         """Whether a refiner did it, which knows its steps, its attention and what other settings would do."""
         return (self.folder / MODEL).is_dir()
 
-    def refiner(self):
-        """The refiner."""
+    @cached_property
+    def refiner(self) -> "ContextRefiner | PaperRefiner":
+        """The fitted refiner, where there is one."""
         from entourage.refiner import load_refiner
 
-        return self._once("refiner", lambda: load_refiner(self.folder / MODEL))
+        return load_refiner(self.folder / MODEL)
 
-    def trajectory(self, rows=None, *, progress=None) -> Trajectory:
-        """Every step of the items, (T + 1, N, d): the raw vectors, then e1..eT; or of the given rows alone.
+    @cached_property
+    def trajectory(self) -> Trajectory:
+        """Every step of the items, (T + 1, N, d): the raw vectors, then e1..eT. Without a refiner: before and after.
 
-        Only where refining changes the number of dimensions does it begin with e0 as the model sees it. What is asked
-        of all items is held; steps of a few are not worth holding those of all. Without a refiner: before and after.
+        Only where refining changes the number of dimensions does it begin with e0 as the model sees it.
         """
         if not self.has_refiner:
-            steps = np.stack([self.items.vectors, self.refined.vectors])
-            return Trajectory(*((steps, self.items.ids) if rows is None else (steps[:, rows], self.items.ids[rows])))
-        if rows is None:
-            return self._once("trajectory", lambda: self._steps(self.items, self.context, progress))
-        if self.context is not None:  # every item is refined by the gallery, whatever other items there are
-            return self._steps(self.items.take(rows), self.context, progress)
-        whole = self._once.get("trajectory") or self._steps(self.items, None, progress)
+            return Trajectory(np.stack([self.items.vectors, self.refined.vectors]), self.items.ids)
+        return self._steps(self.items, self.context)
+
+    def trajectory_of(self, rows: np.ndarray) -> Trajectory:
+        """Every step of the items in these rows (n,), (T + 1, n, d); the steps of all items are not held for it."""
+        if self.has_refiner and self.context is not None:  # the gallery refines each item, whatever others there are
+            return self._steps(self.items.take(rows), self.context)
+        known = "trajectory" in vars(self) or not self.has_refiner
+        whole = self.trajectory if known else self._steps(self.items, None)
         return Trajectory(whole.steps[:, rows], whole.ids[rows])
 
-    def context_trajectory(self, *, progress=None) -> Trajectory | None:
-        """The same of the gallery, where there is one."""
-        if self.context is None:
-            return None
-        return self._once("context trajectory", lambda: self._steps(self.context, None, progress))
+    @cached_property
+    def context_trajectory(self) -> Trajectory | None:
+        """Every step of the gallery, (T + 1, M, d), where there is one."""
+        return None if self.context is None else self._steps(self.context, None)
 
-    def attention(self, rows=None, *, progress=None) -> Attention:
-        """How much items looked at their neighbours, step by step: (T, n, k) of the given rows, by default of all.
+    @cached_property
+    def attention(self) -> Attention:
+        """How much each item looked at its neighbours, step by step, (T, N, k); only where there is a refiner."""
+        return self._attention(self.items, self.context)
 
-        Only where there is a refiner.
-        """
-        if rows is None:
-            make = lambda: self._attention(self.items, self.context, progress)  # noqa: E731
-            return self._once("attention", make)
+    def attention_of(self, rows: np.ndarray) -> Attention:
+        """How much the items in these rows (n,) looked at their neighbours, step by step, (T, n, k)."""
         gallery = self.items if self.context is None else self.context
         chosen = self.items.take(np.atleast_1d(rows))
         if self.context is None and not self.items.named:  # row numbers are names within one set
             chosen, gallery = (Embeddings(each.vectors, each.ids) for each in (chosen, gallery))
-        return self._attention(chosen, gallery, progress)
+        return self._attention(chosen, gallery)
 
-    def neighbors(self, when: str) -> Neighbors:
-        """The nearest items of each, "before" or "after"."""
+    @cached_property
+    def neighbors(self) -> dict[str, Neighbors]:
+        """{"before", "after"} -> the nearest items of each item."""
+        with np.load(self.folder / NEIGHBORS, allow_pickle=False) as arrays:
+            return {
+                when: Neighbors(arrays[f"rows_{when}"], arrays[f"similarities_{when}"]) for when in ("before", "after")
+            }
 
-        def read() -> Neighbors:
-            with np.load(self.folder / NEIGHBORS, allow_pickle=False) as arrays:
-                return Neighbors(arrays[f"rows_{when}"], arrays[f"similarities_{when}"])
-
-        return self._once(f"neighbors {when}", read)
-
+    @cached_property
     def per_query(self) -> dict[str, dict[str, np.ndarray]] | None:
         """{"before", "after"} -> {"recall@1", "map@r"} of each query, (N,); None where labels are not known."""
         if not (self.folder / QUERIES).is_file():
             return None
+        with np.load(self.folder / QUERIES, allow_pickle=False) as arrays:
+            return {when: {name: arrays[f"{name}_{when}"] for name in PER_QUERY} for when in ("before", "after")}
 
-        def read() -> dict:
-            with np.load(self.folder / QUERIES, allow_pickle=False) as arrays:
-                return {when: {name: arrays[f"{name}_{when}"] for name in PER_QUERY} for when in ("before", "after")}
-
-        return self._once("per query", read)
-
+    @cached_property
     def gains(self) -> np.ndarray | None:
         """By how much the average precision of each query rose, (N,); None where labels are not known."""
-        scores = self.per_query()
+        scores = self.per_query
         return None if scores is None else scores["after"]["map@r"] - scores["before"]["map@r"]
 
-    def appearance(self):
-        """How the items look, as figures take it (figures.appearance.Appearance)."""
-        return self._once("appearance", lambda: self._appearance(self.items, 0))
+    @cached_property
+    def appearance(self) -> "Appearance":
+        """How figures show the items: by pictures, texts or ids."""
+        return self._appearance(self.items, 0)
 
-    def gallery_appearance(self):
-        """How the items look that are searched in: those of the gallery, or the items themselves."""
-        if self.context is None:
-            return self.appearance()
-        return self._once("gallery appearance", lambda: self._appearance(self.context, 1))
+    @cached_property
+    def gallery_appearance(self) -> "Appearance":
+        """How figures show the items that are searched in: those of the gallery, or the items themselves."""
+        return self.appearance if self.context is None else self._appearance(self.context, 1)
 
-    def _appearance(self, items: Embeddings, place: int):
-        looks = self.run.get("looks") or {}
-        sets, texts = self.pictures, None
-        if sets is None and "pictures" in looks:
-            source = PictureSource(**looks["pictures"])
-            sets = self._once("pictures", lambda: load_pictures(source))
-        if "texts" in looks:
+    @cached_property
+    def _picture_sets(self) -> list | None:
+        source = (self.run.get("media") or {}).get("pictures")
+        if self.pictures is not None or source is None:
+            return self.pictures
+        return load_pictures(PictureSource(**source))
+
+    def _appearance(self, items: Embeddings, place: int) -> "Appearance":
+        texts = None
+        if "texts" in (self.run.get("media") or {}):
             texts = _json(self.folder / TEXTS)[("items", "context")[place]]
-        return appearance_of(items, place, sets, texts)
+        return appearance_of(items, place, self._picture_sets, texts)
 
-    def _steps(self, items: Embeddings, context: Embeddings | None, progress) -> Trajectory:
-        return refined_steps(self.refiner(), items, context, self.n_steps, progress=progress)
+    def _steps(self, items: Embeddings, context: Embeddings | None) -> Trajectory:
+        return refined_steps(self.refiner, items, context, self.n_steps, progress=self.progress)
 
-    def _attention(self, items: Embeddings, context: Embeddings | None, progress) -> Attention:
-        found = self.refiner().attention(items, context, progress=progress)
+    def _attention(self, items: Embeddings, context: Embeddings | None) -> Attention:
+        found = self.refiner.attention(items, context, progress=self.progress)
         return Attention(found.weights[: self.n_steps], found.ids, found.neighbor_ids)
 
 
-def open_refinement(folder, *, pictures: list | None = None) -> RefinementRun:
-    """A refinement as keep_refinement wrote it. pictures: image sets at hand, to save loading them again."""
+def open_refinement(folder, *, pictures: list | None = None, progress: Progress | None = None) -> RefinementRun:
+    """A refinement run as it was written.
+
+    Parameters
+    ----------
+    folder : of `entourage refine --run`, `write_refinement` or the demo.
+    pictures : image sets at hand, to save loading them again.
+    progress : called as progress(title, done, total) while something is made that is asked of the run.
+    """
     folder = Path(folder)
     run = _json(folder / RUN) if (folder / RUN).is_file() else {}
     if run.get("kind") != KIND:
         raise FileError(
-            f"{folder} is no refinement that was kept; wanted a folder of `entourage refine ... --run` or "
-            "`entourage demo`"
+            f"{folder} is no refinement run; wanted a folder of `entourage refine ... --run` or `entourage demo`"
         )
     known = {name: folder / name for name in (ITEMS, REFINED, CONTEXT, CONTEXT_REFINED)}
     sets = [read_vectors(path, shots=True) if path.is_file() else None for path in known.values()]
     missing = next((name for name, found in zip(known, sets[:2], strict=False) if found is None), None)
     if missing:
         raise FileError(f"{folder} has no {missing}; refine again, or copy the whole folder")
-    return RefinementRun(folder, run, _json(folder / METRICS), *sets, pictures=pictures)
+    return RefinementRun(folder, run, _json(folder / METRICS), *sets, pictures=pictures, progress=progress)
 
 
-def refined_steps(refiner, items: Embeddings, context: Embeddings | None, n_steps: int, *, progress=None) -> Trajectory:
-    """The raw vectors, then e1..eT; e0 as the refiner sees it only where refining changes the number of dimensions."""
-    steps = refiner.trajectory(items, context, progress=progress).steps[: n_steps + 1]
-    if items.dim == steps.shape[2]:
-        steps.flags.writeable = True  # it was made here and is nobody else's; a copy would take as much memory again
-        steps[0] = items.vectors
+def refined_steps(
+    refiner, items: Embeddings, context: Embeddings | None, n_steps: int, *, progress: Progress | None = None
+) -> Trajectory:
+    """Every step of the items, (T + 1, N, d): the raw vectors, then e1..eT.
+
+    Only where refining changes the number of dimensions does it begin with e0 as the refiner sees it.
+    """
+    made = refiner.iter_steps(items, context, steps=n_steps, progress=progress)
+    first = next(made)
+    steps = np.empty((n_steps + 1, *first.shape), np.float32)  # filled step by step: a stack would be a second copy
+    steps[0] = items.vectors if items.dim == first.shape[1] else first
+    for step, vectors in enumerate(made, start=1):
+        steps[step] = vectors
     return Trajectory(steps, items.ids)
 
 

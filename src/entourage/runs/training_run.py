@@ -1,11 +1,13 @@
-"""A run of `entourage train`, opened again: its log, its scores, and how its encoder sees the test set.
+"""A training run, opened again: its log, its scores, and how its encoder sees the test set.
 
 The pictures are loaded again from where config.json says they were.
 """
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +15,16 @@ from entourage import data
 from entourage.errors import FileError
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
-from entourage.runs.train import CONFIG, ENCODER, LOG, METRICS, embed_tests, encoder_of, left_out, partial_of
-from entourage.runtime.once import Once
+from entourage.runs.encoders import check_ended, encoder_of, warn_of_corrupt
+from entourage.runs.layout import CONFIG, ENCODER, LOG, METRICS, is_partial
+from entourage.runs.scoring import embed_images
+from entourage.runtime.progress import Progress
 from entourage.stores.logs import read_log
 from entourage.stores.vectors import FORMATS
 from entourage.values import Embeddings, Neighbors
+
+if TYPE_CHECKING:
+    from entourage.figures.appearance import Appearance
 
 __all__ = ["TrainingRun", "open_training"]
 
@@ -26,16 +33,21 @@ _NEAREST = 10
 
 @dataclass(frozen=True, eq=False)
 class TrainingRun:
-    """What a run folder holds. config and document: what config.json and metrics.json hold; log: its lines."""
+    """What a training run holds. N queries that can be decoded."""
 
     folder: Path
     config: dict
+    """What config.json holds."""
     document: dict
+    """What metrics.json holds."""
     log: list[dict]
-    _once: Once = field(default_factory=Once, repr=False)
+    """The lines of the log, one per epoch."""
+    progress: Progress | None = field(default=None, repr=False)
+    """Called as progress(title, done, total) while something is made that was asked for."""
 
     @property
     def system(self) -> str:
+        """By what the encoder was trained."""
         return self.config["system"]
 
     @property
@@ -43,88 +55,86 @@ class TrainingRun:
         """Whether it was trained on pictures, not on a file of vectors."""
         return Path(self.config["data"]["source"]).suffix.lower() not in FORMATS
 
+    @cached_property
     def encoder(self):
-        """The encoder that was kept."""
-        return self._once("encoder", lambda: encoder_of(self.folder))
+        """The encoder of the epoch that was kept."""
+        return encoder_of(self.folder)
 
+    @cached_property
     def loaded(self) -> tuple:
-        """The queries and the gallery, image sets or Embeddings, with pictures that cannot be decoded among them; the
-        gallery is None where queries are searched among themselves."""
+        """The queries and the gallery, image sets or Embeddings, with pictures that cannot be decoded among them.
 
-        def load() -> tuple:
-            told = self.config["data"]
-            place, options = (told["source"], told["root"]), told["options"]
-            names = [name for name in data.splits(*place, **options) if name != "train"]
-            sets = [data.load(place[0], name, place[1], **options) for name in names]
-            return sets[0], sets[1] if len(sets) > 1 else None
+        The gallery is None where queries are searched among themselves.
+        """
+        described = self.config["data"]
+        source, root, options = described["source"], described["root"], described["options"]
+        names = [name for name in data.splits(source, root, **options) if name != "train"]
+        sets = [data.load(source, name, root, **options) for name in names]
+        return sets[0], sets[1] if len(sets) > 1 else None
 
-        return self._once("loaded", load)
-
+    @cached_property
     def tests(self) -> tuple:
         """The same without pictures that cannot be decoded, which scores leave out as well: row by row as embedded."""
+        sets = zip(self.loaded, self._embedded, strict=True)
+        return tuple(items if found is None else items.take(found[0]) for items, found in sets)
 
-        def take() -> tuple:
-            sets = zip(self.loaded(), self._embedded(None), strict=True)
-            return tuple(items if found is None else items.take(found[0]) for items, found in sets)
+    @cached_property
+    def embedded(self) -> tuple[Embeddings, Embeddings | None]:
+        """The queries and the gallery of `tests` as the encoder sees them."""
+        queries, gallery = (None if found is None else found[1] for found in self._embedded)
+        return queries, gallery
 
-        return self._once("tests", take)
-
-    def embedded(self, *, progress=None) -> tuple[Embeddings, Embeddings | None]:
-        """The tests as the encoder sees them."""
-        return tuple(None if found is None else found[1] for found in self._embedded(progress))
-
-    def neighbors(self, *, progress=None) -> Neighbors:
+    @cached_property
+    def neighbors(self) -> Neighbors:
         """The nearest items of each query."""
+        queries, gallery = self.embedded
+        available = len(gallery if gallery is not None else queries) - 1
+        return search(queries, gallery, min(_NEAREST, available), progress=self.progress)
 
-        def find() -> Neighbors:
-            queries, gallery = self.embedded(progress=progress)
-            available = len(gallery if gallery is not None else queries) - 1
-            return search(queries, gallery, min(_NEAREST, available), progress=progress)
-
-        return self._once("neighbors", find)
-
-    def per_query(self, *, progress=None) -> dict[str, np.ndarray]:
+    @cached_property
+    def per_query(self) -> dict[str, np.ndarray]:
         """Every metric of each query, (N,): "recall@1", "map@r" and so on."""
+        return evaluate_embeddings(*self.embedded, nmi=False, progress=self.progress).per_query
 
-        def score() -> dict:
-            return evaluate_embeddings(*self.embedded(progress=progress), nmi=False, progress=progress).per_query
-
-        return self._once("per query", score)
-
-    def appearance(self):
-        """How the queries look, as figures take it."""
+    @cached_property
+    def appearance(self) -> "Appearance":
+        """How figures show the queries."""
         from entourage.figures.appearance import Appearance
 
-        return Appearance.of(self.tests()[0])
+        return Appearance.of(self.tests[0])
 
-    def gallery_appearance(self):
-        """How the items look that are searched in."""
+    @cached_property
+    def gallery_appearance(self) -> "Appearance":
+        """How figures show the items that are searched in."""
         from entourage.figures.appearance import Appearance
 
-        gallery = self.tests()[1]
-        return self.appearance() if gallery is None else Appearance.of(gallery)
+        gallery = self.tests[1]
+        return self.appearance if gallery is None else Appearance.of(gallery)
 
-    def _embedded(self, progress) -> list[tuple[np.ndarray, Embeddings] | None]:
+    @cached_property
+    def _embedded(self) -> list[tuple[np.ndarray, Embeddings] | None]:
         """Of the queries and the gallery: the rows that can be decoded, and their embeddings."""
-
-        def embed() -> list:
-            corrupt, sets = [], [items for items in self.loaded() if items is not None]
-            found = [embed_tests(self.encoder(), items, corrupt=corrupt, progress=progress) for items in sets]
-            left_out(corrupt, sum(map(len, sets)))
-            return [*found, *[None] * (2 - len(found))]
-
-        return self._once("embedded", embed)
+        corrupt, sets = [], [items for items in self.loaded if items is not None]
+        found = [embed_images(self.encoder, items, corrupt=corrupt, progress=self.progress) for items in sets]
+        warn_of_corrupt(corrupt, sum(map(len, sets)))
+        return [*found, *[None] * (2 - len(found))]
 
 
-def open_training(folder) -> TrainingRun:
-    """A finished run as `entourage train` wrote it."""
+def open_training(folder, *, progress: Progress | None = None) -> TrainingRun:
+    """A finished training run as `entourage train` wrote it.
+
+    Parameters
+    ----------
+    folder : of the run.
+    progress : called as progress(title, done, total) while something is made that is asked of the run.
+    """
     folder = Path(folder)
-    if folder.name.endswith(".partial") or (not folder.exists() and partial_of(folder).is_dir()):
-        raise FileError(f"{folder} is a run that has not ended; finish it with `entourage train ... --resume`")
+    if is_partial(folder) or not folder.exists():
+        check_ended(folder)
     if not (folder / ENCODER).is_dir() or not (folder / CONFIG).is_file():
-        raise FileError(f"{folder} is no run of `entourage train`; wanted a folder with config.json and encoder/")
+        raise FileError(f"{folder} is no run of `entourage train`; wanted a folder with {CONFIG} and {ENCODER}/")
     try:
         config, document = (json.loads((folder / name).read_text(encoding="utf-8")) for name in (CONFIG, METRICS))
     except (OSError, ValueError) as error:
         raise FileError(f"{folder} cannot be read as a run ({error}); train it again, or copy it anew") from error
-    return TrainingRun(folder, config, document, read_log(folder / LOG))
+    return TrainingRun(folder, config, document, read_log(folder / LOG), progress)

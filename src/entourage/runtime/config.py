@@ -5,14 +5,15 @@ A setting that nobody knows is an error, and so is one of the wrong type: a typi
 
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 from entourage.errors import FileError, InputError
 
-__all__ = ["check_options", "check_types", "from_pairs", "from_toml", "to_dict"]
+__all__ = ["check_known", "check_options", "check_types", "closest", "from_pairs", "from_toml", "to_dict"]
 
 Settings = TypeVar("Settings")
 
@@ -29,8 +30,10 @@ def from_toml(cls: type[Settings], path=None, overrides: dict | None = None, *, 
     'margin'
     """
     values = {} if path is None else _read(Path(path))
-    _check_known(cls, values, f"{path} sets")
-    _check_known(cls, overrides or {}, "there is")
+    known = sorted(setting.name for setting in fields(cls))
+    for names, what in ((values, f"a setting in {path}"), (overrides or {}, "a setting")):
+        for name in names:
+            check_known(name, known, what)
     try:
         return cls(**_tuples(cls, _merged(_merged(preset or {}, values), overrides or {})))
     except InputError as error:
@@ -59,6 +62,44 @@ def from_pairs(pairs: Iterable[str]) -> dict[str, Any]:
 def to_dict(settings) -> dict[str, Any]:
     """Every field by name, as plain values that JSON and TOML can hold."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(settings).items()}
+
+
+def check_known(name: object, known: Iterable[str], what: str, *, otherwise: str = "") -> None:
+    """Refuse a name that is not among the known ones, and say which of them is nearest to it.
+
+    Every choice by name is checked by this one function: systems, losses, settings, options, datasets, methods, ...
+
+    Parameters
+    ----------
+    name : the name that was given.
+    known : the names there are, in the order in which they are listed.
+    what : what it is the name of, as the message begins.
+    otherwise : what will do besides those names.
+
+    >>> check_known("margni", ["ms", "margin"], "the loss")
+    Traceback (most recent call last):
+    entourage.errors.InputError: the loss is 'margni'; wanted one of ms, margin (did you mean margin?)
+    """
+    known = list(known)
+    if name in known:
+        return
+    if not known and not otherwise:
+        raise InputError(f"{what} is {name!r}; wanted none, as there are none to choose from: leave it out")
+    wanted = " or ".join(filter(None, [f"one of {', '.join(known)}" if known else "", otherwise]))
+    near = closest(str(name), known)
+    raise InputError(f"{what} is {name!r}; wanted {wanted}{f' (did you mean {near}?)' if near else ''}")
+
+
+def closest(name: str, known: Iterable[str] | Mapping[str, str]) -> str | None:
+    """The known name that is most like a mistyped one, or what a mapping has for it; None if none is near.
+
+    >>> closest("smal-rgb", ["small", "small-rgb", "linear"])
+    'small-rgb'
+    """
+    found = get_close_matches(name, list(known), 1)
+    if not found:
+        return None
+    return known[found[0]] if isinstance(known, Mapping) else found[0]
 
 
 def check_types(settings) -> None:
@@ -127,13 +168,6 @@ def _read(path: Path) -> dict:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise FileError(f"the settings {path} cannot be read ({reason}); wanted a TOML file") from error
-
-
-def _check_known(cls, values: dict, found: str) -> None:
-    known = [setting.name for setting in fields(cls)]
-    for name in values:
-        if name not in known:
-            raise InputError(f"{found} {name!r}, which is no setting; wanted one of {', '.join(sorted(known))}")
 
 
 def _tuples(cls, values: dict) -> dict:

@@ -10,11 +10,12 @@ from functools import cache
 from pathlib import Path
 
 from entourage.errors import FileError
+from entourage.stores.filenames import CONFIG, RUN
 
 __all__ = ["check_free", "new_folder", "whole_file", "write_json"]
 
 # Every folder written here holds one of these, a JSON object with the key "entourage".
-_MARKS = ("config.json", "run.json")
+_MARKS = (CONFIG, RUN)
 
 
 def check_free(path, *, overwrite: bool) -> Path:

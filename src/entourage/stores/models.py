@@ -13,11 +13,11 @@ import numpy as np
 from entourage import __version__
 from entourage.errors import FileError, ModelError
 from entourage.stores.atomic import check_free, new_folder, write_json
+from entourage.stores.filenames import CONFIG, WEIGHTS
 
 __all__ = ["add_weights", "model_config", "read_model", "usable_model", "write_model"]
 
 _LAYOUT = 1  # raised when a folder of today can no longer be read
-_FILES = ("config.json", "model.safetensors")
 
 
 def write_model(
@@ -41,8 +41,8 @@ def write_model(
     header = {"entourage": __version__, "system": system, "layout": _LAYOUT}
     of_numpy = all(isinstance(values, np.ndarray) for values in weights.values())
     with new_folder(folder) as filling:
-        write_json(filling / "config.json", header | config)
-        _safetensors("numpy" if of_numpy else "torch").save_file(dict(weights), filling / "model.safetensors")
+        write_json(filling / CONFIG, header | config)
+        _safetensors("numpy" if of_numpy else "torch").save_file(dict(weights), filling / WEIGHTS)
 
 
 def read_model(folder: Any, system: str, framework: str = "numpy") -> tuple[dict[str, Any], dict[str, Any]]:
@@ -63,19 +63,19 @@ def read_model(folder: Any, system: str, framework: str = "numpy") -> tuple[dict
     """
     config = model_config(folder, system)
     with usable_model(folder):
-        return config, _safetensors(framework).load_file(Path(folder) / "model.safetensors")
+        return config, _safetensors(framework).load_file(Path(folder) / WEIGHTS)
 
 
 def model_config(folder: Any, *systems: str) -> dict[str, Any]:
     """The config of a model folder that must be of one of the systems."""
     folder = Path(folder)
-    missing = [name for name in _FILES if not (folder / name).is_file()]
+    missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
     if missing:
         raise FileError(
             f"{folder} has no {' and no '.join(missing)}; wanted a folder written by `entourage fit` or save()"
         )
     with usable_model(folder):
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         if config["system"] not in systems or config["layout"] != _LAYOUT:
             raise ValueError(
                 f"it is {config['system']}, layout {config['layout']}; wanted {' or '.join(systems)}, layout {_LAYOUT}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from entourage.errors import FileError, InputError
 
-__all__ = ["existing", "named", "readable"]
+__all__ = ["existing", "named", "readable", "same_file"]
 
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".parquet": b"PAR1"}
 
@@ -18,6 +18,11 @@ def existing(path, formats: tuple[str, ...], what: str) -> Path:
     if not path.is_file():
         raise FileError(f"the {what} file {path} does not exist; check the path")
     return path
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file that exists."""
+    return one.exists() and other.exists() and one.samefile(other)
 
 
 @contextmanager

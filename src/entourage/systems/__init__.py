@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
-from entourage.errors import InputError
+from entourage.runtime.config import check_known
+from entourage.stores.filenames import CROSS_IMAGE, NETWORK
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.cross_image.settings import CrossImageSettings
 from entourage.systems.divide_and_conquer.settings import DivideSettings
@@ -36,22 +37,22 @@ class System:
 
     def preset(self, name: str | None) -> dict:
         """The table of that name; an empty one if there is no name."""
-        if name is not None and name not in self.presets:
-            known = f"one of {', '.join(self.presets)}" if self.presets else "none: this system has no presets"
-            raise InputError(f"the preset is {name!r}; wanted {known}")
-        return {} if name is None else self.presets[name]
+        if name is None:
+            return {}
+        check_known(name, self.presets, "the preset of this system")
+        return self.presets[name]
 
 
 SYSTEMS = {
     "baseline": System(BaselineSettings, "entourage.systems.baseline.training:train_baseline"),
     "cross-image": System(
-        CrossImageSettings, "entourage.systems.cross_image.training:train_cross_image", keeps=("cross_image",)
+        CrossImageSettings, "entourage.systems.cross_image.training:train_cross_image", keeps=(CROSS_IMAGE,)
     ),
     "divide": System(DivideSettings, "entourage.systems.divide_and_conquer.training:train_divided"),
     "intra-batch": System(
         IntraBatchSettings,
         "entourage.systems.intra_batch.training:train_intra_batch",
-        keeps=("network",),
+        keeps=(NETWORK,),
         presets=PRESETS,
     ),
     "student": System(StudentSettings, "entourage.systems.intra_batch.student:train_student"),
@@ -59,6 +60,5 @@ SYSTEMS = {
 
 
 def system_named(name: str) -> System:
-    if name not in SYSTEMS:
-        raise InputError(f"the system is {name!r}; wanted one of {', '.join(SYSTEMS)}")
+    check_known(name, SYSTEMS, "the system")
     return SYSTEMS[name]

@@ -31,6 +31,7 @@ from entourage.runtime import distributed
 from entourage.runtime.config import to_dict
 from entourage.runtime.devices import device_named
 from entourage.stores import add_weights
+from entourage.stores.filenames import CHECKPOINT, LOG, TENSORBOARD
 from entourage.systems.settings import NOT_DECISIVE, EncoderSettings
 from entourage.training.history import History
 from entourage.training.log import RunLog
@@ -41,8 +42,6 @@ from entourage.training.schedule import build_schedule
 from entourage.values import Embeddings, label_codes
 
 __all__ = ["EncoderTraining", "encoder_training", "nothing_learned"]
-
-CHECKPOINT, LOG, BOARD = "checkpoint.safetensors", "log.jsonl", "tensorboard"  # inside the run folder
 
 
 @contextmanager
@@ -210,7 +209,7 @@ class EncoderTraining:
         s, log = self.settings, None
         if self.folder and distributed.is_main():
             self.folder.mkdir(parents=True, exist_ok=True)
-            log = RunLog(self.folder / LOG, tensorboard=self.folder / BOARD if s.tensorboard else None)
+            log = RunLog(self.folder / LOG, tensorboard=self.folder / TENSORBOARD if s.tensorboard else None)
         model = nn.ModuleDict({"encoder": self.encoder, **parts})
         history = fit_model(
             model,

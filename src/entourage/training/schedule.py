@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 
 __all__ = ["SCHEDULES", "Schedule", "build_schedule", "cosine_schedule", "step_schedule"]
 
@@ -35,8 +36,7 @@ def cosine_schedule(epochs: int) -> Schedule:
 
 def build_schedule(name: str, epochs: int, after: Sequence[int] = ()) -> Schedule | None:
     """A schedule by its name in `SCHEDULES`; `after` says when "step" divides by ten."""
-    if name not in SCHEDULES:
-        raise InputError(f"the scheduler is {name!r}; wanted one of {', '.join(SCHEDULES)}")
+    check_known(name, SCHEDULES, "the scheduler")
     if (name == "step") != bool(after):
         seen = "without epochs to step after" if name == "step" else f"with epochs to step after ({list(after)})"
         raise InputError(f'the scheduler {name!r} came {seen}; wanted them for "step" and only there')

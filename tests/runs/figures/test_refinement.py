@@ -18,8 +18,8 @@ from entourage.neighbors import search
 from entourage.runs.figures import FigureKind, FigureOptions, applicable, draw, write_figure
 from entourage.runs.figures.choosing import choose_rows
 from entourage.runs.figures.refinement import changed_queries, part_of, ranks_of
-from entourage.runs.media import Looks
-from entourage.runs.refine import keep_refinement
+from entourage.runs.media import Media
+from entourage.runs.refine import write_refinement
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -30,14 +30,14 @@ TEXTS = [f"what item {row} says" for row in range(COUNT)]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, one_thread):
-    return kept(tmp_path_factory.mktemp("plots") / "run", items(), looks=Looks(texts=TEXTS))
+    return kept(tmp_path_factory.mktemp("plots") / "run", items(), media=Media(texts=TEXTS))
 
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory, one_thread):
     """Queries in a gallery."""
     queries, gallery = halves()
-    return keep_refinement(tmp_path_factory.mktemp("plots") / "run", fitted(gallery), queries, gallery)
+    return write_refinement(tmp_path_factory.mktemp("plots") / "run", fitted(gallery), queries, gallery)
 
 
 def words(figure) -> list[str]:
@@ -45,7 +45,7 @@ def words(figure) -> list[str]:
 
 
 def test_the_sheet_begins_with_the_biggest_gain_and_ends_with_a_loss(run):
-    figure, gains = draw("sheet", run), run.gains()
+    figure, gains = draw("sheet", run), run.gains
     captions = [text for text in words(figure) if "AP@R" in text]
     lost = np.sort(gains[gains < 0])[:2]
     marks = [f"▲ {100 * gain:+.0f} AP@R" for gain in np.sort(gains)[[-1, -2]]]
@@ -59,15 +59,15 @@ def test_the_sheet_begins_with_the_biggest_gain_and_ends_with_a_loss(run):
 
 
 def test_the_query_is_the_one_that_gained_most_or_the_one_asked_for(run):
-    best = int(run.gains().argmax())
+    best = int(run.gains.argmax())
     title, *_ = words(draw("query", run))
-    before, after = (100 * run.per_query()[when]["map@r"][best] for when in ("before", "after"))
+    before, after = (100 * run.per_query[when]["map@r"][best] for when in ("before", "after"))
     assert f"average precision {before:.0f} → {after:.0f} %" in title and str(run.items.labels[best]) in title
     assert f"item id {best}" in title
     figure = draw("query", run, FigureOptions(query="id 7"))
     said = words(figure)
     assert TEXTS[7] in said
-    assert all(TEXTS[row] in said for row in run.neighbors("after").rows[7, :8])
+    assert all(TEXTS[row] in said for row in run.neighbors["after"].rows[7, :8])
     check_legible(figure)
 
 
@@ -92,7 +92,7 @@ def test_ranks_leave_the_query_out_and_count_copies_by_id(named):
 
 def test_a_query_that_stands_in_the_gallery_moves_nowhere_if_nothing_changes(tmp_path):
     gallery = items()
-    run = keep_refinement(tmp_path / "run", fitted(gallery), gallery.take(np.arange(30)), gallery)
+    run = write_refinement(tmp_path / "run", fitted(gallery), gallery.take(np.arange(30)), gallery)
     shutil.copyfile(run.folder / "items.npz", run.folder / "refined.npz")
     with np.load(run.folder / "neighbors.npz") as kept_rows:
         same = {f"{name}_{when}": kept_rows[f"{name}_before"] for name in NEIGHBOURS for when in ("before", "after")}
@@ -122,7 +122,7 @@ def test_a_neighbour_that_fell_behind_the_eighth_is_told_where_to(tmp_path):
 def test_steps_are_scores_of_every_step(run):
     axes = draw("steps", run).axes[0]
     scores = [
-        evaluate_embeddings(run.items.replace_vectors(step), nmi=False).metrics["map@r"] for step in run.trajectory()
+        evaluate_embeddings(run.items.replace_vectors(step), nmi=False).metrics["map@r"] for step in run.trajectory
     ]
     np.testing.assert_allclose(axes.lines[1].get_ydata(), 100 * (np.array(scores) - scores[0]), atol=1e-6)
     assert "120 items, searched among themselves" in axes.get_xlabel()
@@ -143,7 +143,7 @@ def test_points_choose_what_is_scored(run):
     axes = draw("steps", run, FigureOptions(points=50)).axes[0]
     assert "50 of 120 items" in axes.get_xlabel()
     some = run.items.take(choose_rows(run.items, 50, FigureOptions().seed))
-    steps = run.trajectory().steps[:, choose_rows(run.items, 50, FigureOptions().seed)]
+    steps = run.trajectory.steps[:, choose_rows(run.items, 50, FigureOptions().seed)]
     recalls = [evaluate_embeddings(some.replace_vectors(step), nmi=False).metrics["recall@1"] for step in steps]
     np.testing.assert_allclose(axes.lines[0].get_ydata(), 100 * (np.array(recalls) - recalls[0]), atol=1e-6)
 
@@ -157,9 +157,9 @@ def test_a_gallery_is_searched_by_every_picture(searched):
     first = 100 * searched.document["metrics_before"]["recall@1"]
     assert steps.lines[0].get_ydata()[-1] == pytest.approx(last - first)
     assert "60 items, searched among 60 of a gallery" in steps.get_xlabel()
-    row = int(searched.gains().argmax())
+    row = int(searched.gains.argmax())
     said = words(draw("query", searched))
-    assert all(searched.context.ids[each] in said for each in searched.neighbors("after").rows[row, :8])
+    assert all(searched.context.ids[each] in said for each in searched.neighbors["after"].rows[row, :8])
 
 
 def test_right_items_by_the_querys_own_camera_have_no_mark(tmp_path):
@@ -167,9 +167,9 @@ def test_right_items_by_the_querys_own_camera_have_no_mark(tmp_path):
     filmed = dataclasses.replace(given, cameras=np.arange(COUNT) % 2)
     run = kept(tmp_path / "run", filmed)
     assert run.document["protocol"]["same_camera"].startswith("items of the query's label by its own camera")
-    row = int(run.gains().argmax())
+    row = int(run.gains.argmax())
     said = words(draw("query", run, FigureOptions(query=f"id {row}")))
-    found = np.concatenate([run.neighbors(when).rows[row, :8] for when in ("before", "after")])
+    found = np.concatenate([run.neighbors[when].rows[row, :8] for when in ("before", "after")])
     right, alike = given.labels[found] == given.labels[row], filmed.cameras[found] == filmed.cameras[row]
     assert (right & alike).any() and (right & ~alike).any()
     marks = [word for word in said if word in ("✓", "✗")][-int((~(right & alike)).sum()) :]
@@ -182,7 +182,7 @@ def test_labels_of_two_types_are_framed_as_they_are_scored(tmp_path):
     codes = [np.array([label.rpartition(" ")[2] for label in of.labels]) for of in (queries, gallery)]
     queries = Embeddings(queries.vectors, queries.ids, codes[0].astype(int))
     gallery = Embeddings(gallery.vectors, gallery.ids, codes[1])
-    run = keep_refinement(tmp_path / "run", fitted(gallery), queries, gallery)
+    run = write_refinement(tmp_path / "run", fitted(gallery), queries, gallery)
     assert run.document["metrics"]["recall@1"] > 0.5
     assert "✓" in words(draw("sheet", run)) and "✓" in words(draw("query", run))
 
@@ -199,7 +199,7 @@ def test_without_labels_there_is_what_needs_none(tmp_path):
 def test_without_a_step_there_is_nothing_a_query_looked_at(tmp_path):
     run = kept(tmp_path / "run", items(), steps=0)
     assert applicable(run) == ["drift", "steps", "grid", "sheet"]
-    with pytest.raises(InputError, match="query is a picture of a refinement of 1 step or more"):
+    with pytest.raises(InputError, match="query is a figure of a refinement of 1 step or more"):
         draw("query", run)
     for kind in applicable(run):
         draw(kind, run)
@@ -207,7 +207,7 @@ def test_without_a_step_there_is_nothing_a_query_looked_at(tmp_path):
 
 def test_the_sheet_shows_the_queries_that_changed_most_however_few_neighbours_it_has_room_for(tmp_path):
     run = kept(tmp_path / "run", items(labelled=False))
-    before, after = (run.neighbors(when).rows[:, :8] for when in ("before", "after"))
+    before, after = (run.neighbors[when].rows[:, :8] for when in ("before", "after"))
     stayed = np.array([np.isin(*each).sum() for each in zip(before, after, strict=True)])
     wanted = np.argsort(stayed, kind="stable")[:4]
     assert changed_queries(run, 4).tolist() == wanted.tolist()
@@ -242,5 +242,5 @@ def test_a_missing_extra_is_told_before_anything_is_drawn(run, tmp_path, monkeyp
 
 
 def test_a_part_looks_like_its_rows(run):
-    part = part_of(run.appearance(), np.array([5, 3]))
+    part = part_of(run.appearance, np.array([5, 3]))
     assert (part.text(1), part.name(0), part.picture) == (TEXTS[3], run.items.labels[5], None)

@@ -64,10 +64,10 @@ def words(figure) -> list[str]:
 
 def test_a_run_is_opened_with_what_it_was_scored_on(runs):
     run = runs["baseline"]
-    queries, gallery = run.embedded()
+    queries, gallery = run.embedded
     assert gallery is None and len(queries) == 48
     assert evaluate_embeddings(queries, nmi=False).metrics == pytest.approx(run.document["metrics"])
-    assert run.per_query()["recall@1"].mean() == pytest.approx(run.document["metrics"]["recall@1"])
+    assert run.per_query["recall@1"].mean() == pytest.approx(run.document["metrics"]["recall@1"])
     assert [entry["epoch"] for entry in run.log] == [0, 1, 2]
 
 
@@ -75,13 +75,13 @@ def test_damaged_pictures_are_left_out_as_in_the_scores(filmed):
     run = open_run(filmed / "baseline")
     with pytest.warns(EntourageWarning, match="2 of 24 pictures cannot be decoded"):
         figure = draw("sheet", run)
-    sets, whole = zip(run.tests(), run.embedded(), strict=True), run.loaded()
+    sets, whole = zip(run.tests, run.embedded, strict=True), run.loaded
     assert [len(images) for images in whole] == [8, 16]
     assert [(len(images), images.ids.tolist() == found.ids.tolist()) for images, found in sets] == [
         (7, True),
         (15, True),
     ]
-    assert run.per_query()["recall@1"].mean() == pytest.approx(run.document["metrics"]["recall@1"])
+    assert run.per_query["recall@1"].mean() == pytest.approx(run.document["metrics"]["recall@1"])
     assert len(figure.axes[0].images) == 7 * 9
 
 
@@ -89,8 +89,8 @@ def test_items_of_the_querys_own_sequence_have_no_mark(filmed):
     run = open_run(filmed / "baseline")
     with pytest.warns(EntourageWarning, match="cannot be decoded"):
         said = words(draw("sheet", run))
-    queries, gallery = run.embedded()
-    found = run.neighbors().rows[:, :8]
+    queries, gallery = run.embedded
+    found = run.neighbors.rows[:, :8]
     counted = gallery.sequences[found] != queries.sequences[:, None]
     right = gallery.labels[found] == queries.labels[:, None]
     assert not counted.all() and said.count("✓") == (right & counted).sum() and said.count("✗") == (~right).sum()
@@ -131,8 +131,8 @@ def test_the_training_curve_is_the_log(runs):
 def test_the_sheet_goes_from_the_best_query_to_the_worst(runs):
     run = runs["baseline"]
     figure = draw("sheet", run)
-    precision = run.per_query()["map@r"]
-    chosen = spread_queries(precision, run.embedded()[0].labels, 8)
+    precision = run.per_query["map@r"]
+    chosen = spread_queries(precision, run.embedded[0].labels, 8)
     assert precision[chosen[0]] == precision.max() and (np.diff(precision[chosen]) <= 0.2).all()
     assert len(figure.axes[0].images) == 8 * 9
     assert "nearest" in words(figure) and "before" not in words(figure)
@@ -142,14 +142,14 @@ def test_the_sheet_goes_from_the_best_query_to_the_worst(runs):
 def test_learners_are_slices_of_the_embedding(runs):
     for system, options in (("divide", FigureOptions()), ("baseline", FigureOptions(slices=4))):
         figure = draw("learners", runs[system], options)
-        wanted = score_slices(runs[system].embedded()[0], options.slices or 2, recall_at=(1, 8))
+        wanted = score_slices(runs[system].embedded[0], options.slices or 2, recall_at=(1, 8))
         np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), 100 * np.array(wanted.first[1]))
         assert [axes.get_title() for axes in figure.axes] == ["recall@1", "recall@2", "recall@4", "recall@8"]
 
 
 def test_specialities_are_what_one_learner_alone_finds(runs):
     figure = draw("specialities", runs["divide"])
-    only = score_slices(runs["divide"].embedded()[0], 2, lost_at=5).only
+    only = score_slices(runs["divide"].embedded[0], 2, lost_at=5).only
     assert {f"learner {k + 1}\n{len(rows)} found" for k, rows in enumerate(only)} <= set(words(figure))
     assert len(figure.axes[0].images) == sum(min(10, len(rows)) for rows in only)
 
@@ -160,13 +160,13 @@ def test_pictures_of_the_blocks(runs):
     assert f"epoch {read_gradients(run.folder)[0]['epoch']}" in {axes.get_title(loc="left") for axes in gradients.axes}
     labels = gradients.legends[0].get_texts()
     assert [text.get_text() for text in labels] == ["with the blocks", "without the blocks"]
-    anchor = str(run.tests()[0].ids[9])
+    anchor = str(run.tests[0].ids[9])
     said = " ".join(_everything(draw("attention", run, FigureOptions(query=anchor))))
-    assert f"Ia: {run.tests()[0].labels[9]}" in said
+    assert f"Ia: {run.tests[0].labels[9]}" in said
     assert "block 1" in said and "block 2" in said
-    with pytest.raises(InputError, match=f"no id of the .* wanted one like {run.tests()[0].ids[0]}, "):
+    with pytest.raises(InputError, match=f"no id of the .* wanted one like {run.tests[0].ids[0]}, "):
         draw("attention", run, FigureOptions(query="nothing"))
-    for item in run.tests()[0].ids[::6]:  # one of each class, whichever class --points leaves
+    for item in run.tests[0].ids[::6]:  # one of each class, whichever class --points leaves
         draw("attention", run, FigureOptions(query=str(item), points=12))
     parts = draw("parts", run)
     assert {"✓", "✗"} & set(words(parts)) and "chosen place" in words(parts)
@@ -191,7 +191,7 @@ def test_a_run_on_vectors_has_no_pictures(runs, tmp_path):
         (tmp_path / name).write_bytes((trained / name).read_bytes())
     run = open_run(tmp_path)
     assert applicable(run) == ["training", "sheet", "learners"]
-    with pytest.raises(InputError, match="specialities is a picture of a run on pictures"):
+    with pytest.raises(InputError, match="specialities is a figure of a run on pictures"):
         draw("specialities", run)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from entourage.data.arrays import ImageArray
 from entourage.data.layout import Count
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 
 __all__ = ["SCRIPTS", "load", "scripts"]
 
@@ -115,8 +116,7 @@ def load(
 
 def scripts(split: str) -> dict[str, str]:
     """The characters of a split, each a class, by the name of their script."""
-    if split not in SCRIPTS:
-        raise InputError(f"split is {split!r}; glyphs has the splits 'train' and 'test': use one of them")
+    check_known(split, SCRIPTS, "the split of glyphs")
     return dict(SCRIPTS[split])
 
 

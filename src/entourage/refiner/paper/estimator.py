@@ -79,6 +79,7 @@ class PaperRefiner(RefiningEstimator):
     (714, 64)
     """
 
+    recipe = "paper"
     system = "paper_refiner"
     history_: History
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from entourage.errors import InputError
 from entourage.runtime.checks import check_finite, check_positive, check_share, check_whole
+from entourage.runtime.config import check_known
 
 __all__ = ["PaperSettings"]
 
@@ -60,5 +60,4 @@ class PaperSettings:
             check_positive(name, getattr(self, name))
         check_finite("threshold", self.threshold)
         check_share("validation_share", self.validation_share, below_one=True)
-        if self.loss_form not in ("usual", "printed"):
-            raise InputError(f'loss_form is {self.loss_form!r}; wanted "usual" or "printed"')
+        check_known(self.loss_form, ("usual", "printed"), "loss_form")

@@ -14,6 +14,7 @@ from entourage.errors import InputError
 from entourage.runs.figures.options import FigureOptions
 from entourage.runs.refinement_run import RefinementRun
 from entourage.runs.training_run import TrainingRun
+from entourage.runtime.config import check_known
 from entourage.stores import check_free
 from entourage.systems import SYSTEMS
 
@@ -22,17 +23,15 @@ __all__ = ["FIGURES", "FigureKind", "FigureOptions", "applicable", "draw", "writ
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of picture.
-
-    refinement, training: which function draws it of such a run, as module:name, taking (run, options, progress); None
-    where there is no such picture.
-    """
+    """A kind of figure, and which runs have it."""
 
     name: str
-    says: str
+    shows: str
     """What it shows, in a few words."""
     refinement: str | None = None
+    """What draws it of a refinement run, as module:function, taking (run, options); None where there is none."""
     training: str | None = None
+    """What draws it of a training run."""
     systems: tuple[str, ...] = tuple(SYSTEMS)
     """Of which systems' trainings."""
     wants: tuple[str, ...] = ()
@@ -40,13 +39,11 @@ class FigureKind:
     moves: bool = False
     """Whether it can be drawn as motion too."""
 
-    def draw(self, run, options: FigureOptions | None = None, progress=None):
+    def draw(self, run: RefinementRun | TrainingRun, options: FigureOptions | None = None):
         """A Figure or, with options.motion, a sequence of frames."""
         function = self.refinement if isinstance(run, RefinementRun) else self.training
         module, name = function.split(":")
-        return getattr(import_module(f"entourage.runs.figures.{module}"), name)(
-            run, options or FigureOptions(), progress
-        )
+        return getattr(import_module(f"entourage.runs.figures.{module}"), name)(run, options or FigureOptions())
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -55,8 +52,8 @@ class FigureKind:
 
 
 FIGURES: dict[str, FigureKind] = {
-    plot.name: plot
-    for plot in (
+    kind.name: kind
+    for kind in (
         FigureKind("drift", "where items lie before and where they go", "refinement:drift", moves=True),
         FigureKind(
             "query",
@@ -101,26 +98,55 @@ FIGURES: dict[str, FigureKind] = {
 
 
 def applicable(run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> list[str]:
-    """The kinds of pictures this run has, in the order of FIGURES."""
-    return [name for name, plot in FIGURES.items() if not _lacks(plot, run, options or FigureOptions())]
+    """The names of the figures a run has, in the order of FIGURES.
+
+    Parameters
+    ----------
+    run : an opened run of either kind.
+    options : what is asked of the figure; some exist only with `slices`.
+    """
+    return [name for name, kind in FIGURES.items() if not _lacks(kind, run, options or FigureOptions())]
 
 
-def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None, progress=None):
-    """A Figure of that kind; an InputError that lists those the run has if it is none of them."""
+def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None):
+    """A figure of a run, or an InputError that lists those the run has.
+
+    Parameters
+    ----------
+    kind : the name of the figure, one of `applicable(run, options)`.
+    run : an opened run of either kind.
+    options : the query, how many points, the seed, ...
+
+    Returns
+    -------
+    A matplotlib Figure or, with options.motion, a sequence of frames.
+    """
     options = options or FigureOptions()
-    known = ", ".join(applicable(run, options))
+    known = applicable(run, options)
     if kind not in FIGURES:
-        raise InputError(f"the kind of picture is {kind!r}; {run.folder} has {known}: name one of these")
+        check_known(kind, known, f"the figure of {run.folder}")
     lacks = _lacks(FIGURES[kind], run, options)
     if lacks:
-        raise InputError(f"{kind} is a picture of {lacks}; {run.folder} has {known}: name one of these")
-    return FIGURES[kind].draw(run, options, progress)
+        raise InputError(f"{kind} is a figure of {lacks}; wanted one that {run.folder} has: {', '.join(known)}")
+    return FIGURES[kind].draw(run, options)
 
 
 def write_figure(
-    kind: str, run, out, options: FigureOptions | None = None, *, overwrite: bool = False, progress=None
+    kind: str,
+    run: RefinementRun | TrainingRun,
+    out,
+    options: FigureOptions | None = None,
+    *,
+    overwrite: bool = False,
 ) -> None:
-    """Draw, and write as .png, .pdf or .svg, or as motion, .mp4 or .gif, by the ending of `out`."""
+    """Draw a figure of a run and write it.
+
+    Parameters
+    ----------
+    kind, run, options : as `draw` takes them.
+    out : the file; its ending decides: .png, .pdf or .svg, or .mp4 or .gif for motion.
+    overwrite : whether an existing file is replaced.
+    """
     from dataclasses import replace
 
     from entourage.figures import ENDINGS, motion, save
@@ -132,29 +158,29 @@ def write_figure(
         raise InputError(f"the picture is to be written to {out}; wanted a name that ends in {', '.join(allowed)}")
     check_free(out, overwrite=overwrite)
     if moves:
-        motion.check_motion(out)  # what is missing is told before the work
-    drawn = draw(kind, run, replace(options, motion=moves), progress)
+        motion.check_motion(out)  # what is missing is named before the work
+    drawn = draw(kind, run, replace(options, motion=moves))
     if moves:
-        motion.write_motion(drawn, out, progress=progress)
+        motion.write_motion(drawn, out, progress=run.progress)
     else:
         save(drawn, out)
 
 
-def _lacks(plot: FigureKind, run, options: FigureOptions) -> str | None:
+def _lacks(kind: FigureKind, run, options: FigureOptions) -> str | None:
     """What a run would have to be to have that picture; None if it is."""
-    if ("refinement" if isinstance(run, RefinementRun) else run.system) not in plot.runs:
-        return f"a run of {' or '.join(plot.runs)}"
-    if "labels" in plot.wants and run.per_query() is None:
+    if ("refinement" if isinstance(run, RefinementRun) else run.system) not in kind.runs:
+        return f"a run of {' or '.join(kind.runs)}"
+    if "labels" in kind.wants and run.per_query is None:
         return "a refinement with labels (--labels)"
-    if "steps" in plot.wants and run.n_steps < 1:
+    if "steps" in kind.wants and run.n_steps < 1:
         return "a refinement of 1 step or more (--steps)"
-    if "refiner" in plot.wants and not run.has_refiner:
+    if "refiner" in kind.wants and not run.has_refiner:
         return "a refiner that is applied with other settings, which the network of a training is not"
-    if "slices" in plot.wants and run.system != "divide" and options.slices is None:
+    if "slices" in kind.wants and run.system != "divide" and options.slices is None:
         return "slices, of which a baseline has none (--slices cuts it)"
-    if "pictures" in plot.wants and not run.has_pictures:
+    if "pictures" in kind.wants and not run.has_pictures:
         return "a run on pictures"
-    if "gradients" in plot.wants and not _has_gradients(run):
+    if "gradients" in kind.wants and not _has_gradients(run):
         return "gradients, which are counted with probe_batches of 1 or more"
     return None
 

@@ -9,10 +9,11 @@ from entourage.errors import InputError
 from entourage.figures.attention_maps import draw_attention
 from entourage.figures.gradients import draw_gradients
 from entourage.figures.parts import draw_parts
+from entourage.runs.encoders import warn_of_corrupt
 from entourage.runs.figures.choosing import choose_row, choose_rows
 from entourage.runs.figures.options import FigureOptions
 from entourage.runs.figures.training import source_of
-from entourage.runs.train import left_out
+from entourage.runs.layout import CROSS_IMAGE
 from entourage.runs.training_run import TrainingRun
 from entourage.systems.cross_image.blocks import load_blocks
 from entourage.systems.cross_image.encoding import encode
@@ -28,7 +29,7 @@ PART_IMAGES, PLACES_EACH, FOUND = 3, 2, 10
 _MOST = 2000  # pictures among which triples and parts are looked for, unless more are asked for
 
 
-def gradients(run: TrainingRun, options: FigureOptions, progress=None):
+def gradients(run: TrainingRun, options: FigureOptions):
     """Gradients at the encoder's output, with the blocks and, at the same weights, without them."""
     entries = read_gradients(run.folder)
     counts = {
@@ -42,32 +43,32 @@ def counts_by_epoch(entries: list[dict], name: str) -> dict[int, np.ndarray]:
     return {entry["epoch"]: np.array(entry[name]) for entry in entries}
 
 
-def attention(run: TrainingRun, options: FigureOptions, progress=None):
+def attention(run: TrainingRun, options: FigureOptions):
     """Where the nearest picture of its class and the nearest of another look in a picture."""
-    images, _, blocks, encoded = _encoded(run, options, progress)
+    images, _, blocks, encoded = _encoded(run, options)
     anchor = choose_row(images, options.query, otherwise=None)
     return attention_figure(blocks, encoded, images, _triple(encoded, images, anchor))
 
 
-def parts(run: TrainingRun, options: FigureOptions, progress=None):
+def parts(run: TrainingRun, options: FigureOptions):
     """Places of pictures, and the most similar places of other pictures."""
-    images, encoder, blocks, encoded = _encoded(run, options, progress)
+    images, encoder, blocks, encoded = _encoded(run, options)
     triples = best_triples(encoded, images.labels, PART_IMAGES)
     _check_found(triples)
-    return part_figure(encoder, blocks, encoded, images, triples, progress)
+    return part_figure(encoder, blocks, encoded, images, triples, run.progress)
 
 
-def _encoded(run: TrainingRun, options: FigureOptions, progress) -> tuple:
+def _encoded(run: TrainingRun, options: FigureOptions) -> tuple:
     """Test pictures, whole classes of them where they are many, and how the run's encoder and blocks see them."""
-    queries, gallery = run.loaded()  # not all embedded, as for tests(): a part of them is looked at
+    queries, gallery = run.loaded  # not all embedded, as for tests: a part of them is looked at
     images = queries if gallery is None else gallery
     labelled = Embeddings(np.ones((len(images), 1), np.float32), images.ids, images.labels)
     rows = choose_rows(labelled, options.points or _MOST, options.seed)
     if rows is not None:
         images = images.take(rows if options.query is None else _with_query(rows, images, options.query))
-    encoder, blocks, corrupt = run.encoder(), load_blocks(run.folder / "cross_image"), []
-    encoded = encode(encoder, blocks, images, strict=False, corrupt=corrupt, progress=progress)
-    left_out(corrupt, len(images))
+    encoder, blocks, corrupt = run.encoder, load_blocks(run.folder / CROSS_IMAGE), []
+    encoded = encode(encoder, blocks, images, strict=False, corrupt=corrupt, progress=run.progress)
+    warn_of_corrupt(corrupt, len(images))
     images = images.take(np.flatnonzero(np.isin(images.ids, encoded.ids)))
     return images, encoder, blocks, encoded
 

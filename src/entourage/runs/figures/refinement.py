@@ -1,7 +1,5 @@
 """Pictures of a refinement: each takes from the run what its figure wants."""
 
-import copy
-
 import numpy as np
 
 from entourage.evaluation import evaluate_embeddings
@@ -20,28 +18,28 @@ MOST_REFINED = 2000  # items that are refined again and again
 _NEIGHBORS = (4, 8, 16, 32, 64)
 
 
-def drift(run: RefinementRun, options: FigureOptions, progress=None):
+def drift(run: RefinementRun, options: FigureOptions):
     """Items before and after in one plane; as motion, at every step too."""
     from entourage.figures.drift import draw_drift
     from entourage.figures.motion import drift_frames
 
     rows = choose_rows(run.items, options.points, options.seed)
     rows = np.arange(len(run.items)) if rows is None else rows
-    path = _path(run, rows, options.motion, progress)
+    path = _path(run, rows, options.motion)
     start = run.items.take(rows) if path.shape[2] == run.items.dim else Embeddings.from_vectors(path[0])
-    by = {"seed": options.seed, "progress": progress}
+    by = {"seed": options.seed, "progress": run.progress}
     positions = follow(lay_out(start, **by), path, **by)
     if not options.motion:  # which draws the ends alone, but says which step the last is
         positions = np.linspace(*positions, max(1, run.n_steps) + 1)
-    shown = part_of(run.appearance(), rows)
+    shown = part_of(run.appearance, rows)
     draw = drift_frames if options.motion else draw_drift
     return draw(positions, shown, "Where refinement moves the items", note=_drift_note(run, len(rows), options.motion))
 
 
-def _path(run: RefinementRun, rows: np.ndarray, motion: bool, progress) -> np.ndarray:
+def _path(run: RefinementRun, rows: np.ndarray, motion: bool) -> np.ndarray:
     """(T + 1, n, d) of the rows; the first and the last step alone, which are at hand, where nothing moves."""
     if motion or run.items.dim != run.refined.dim:
-        steps = run.trajectory(rows, progress=progress).steps
+        steps = run.trajectory_of(rows).steps
         return steps if motion else steps[[0, -1]]
     return np.stack([run.items.vectors[rows], run.refined.vectors[rows]])
 
@@ -53,34 +51,34 @@ def _drift_note(run: RefinementRun, count: int, motion: bool) -> str:
     return f"{_count(count, len(run.items))}{alone}; t-SNE of the raw vectors, {way}"
 
 
-def query(run: RefinementRun, options: FigureOptions, progress=None):
+def query(run: RefinementRun, options: FigureOptions):
     """One query: its neighbours before and after and, where a refiner tells, what it looked at in between."""
     from entourage.figures.query import draw_query
 
     row = choose_row(run.items, options.query, int(changed_queries(run, 2)[0]))
-    before, after = (_one(run.neighbors(when), row) for when in ("before", "after"))
+    before, after = (_one(run.neighbors[when], row) for when in ("before", "after"))
     gallery = run.items if run.context is None else run.context
     return draw_query(
-        run.appearance(),
+        run.appearance,
         row,
         before,
         after,
-        *(_attention(run, row, gallery, progress) if run.has_refiner else (None, None)),
+        *(_attention(run, row, gallery) if run.has_refiner else (None, None)),
         _query_title(run, row),
-        gallery=run.gallery_appearance(),
+        gallery=run.gallery_appearance,
         positions=ranks_of(run.items, row, gallery, after.rows[0]),
     )
 
 
-def _attention(run: RefinementRun, row: int, gallery: Embeddings, progress) -> tuple[np.ndarray, np.ndarray]:
+def _attention(run: RefinementRun, row: int, gallery: Embeddings) -> tuple[np.ndarray, np.ndarray]:
     """Rows (k,) of the gallery that an item looked at, and how much at each step, (T, k)."""
-    attention = run.attention([row], progress=progress)
+    attention = run.attention_of([row])
     row_of = {item: place for place, item in enumerate(gallery.ids.tolist())}
     return np.array([row_of[item] for item in attention.neighbor_ids[0].tolist()]), attention.weights[:, 0]
 
 
 def _query_title(run: RefinementRun, row: int) -> str:
-    item, scores = run.items.ids[row], run.per_query()  # the id is what --query takes
+    item, scores = run.items.ids[row], run.per_query  # the id is what --query takes
     if scores is None:
         return f"Item {item}"
     before, after = (100 * scores[when]["map@r"][row] for when in ("before", "after"))
@@ -103,43 +101,44 @@ def ranks_of(items: Embeddings, row: int, gallery: Embeddings, rows: np.ndarray)
     return ranks[rows]
 
 
-def sheet(run: RefinementRun, options: FigureOptions, progress=None):
+def sheet(run: RefinementRun, options: FigureOptions):
     """Queries with what they find before and after, the biggest gains first, then the biggest losses."""
     from entourage.figures.retrieval import draw_retrieval
 
-    shown, gains = run.appearance(), run.gains()
+    shown, gains = run.appearance, run.gains
     queries, neighbors = sheet_size(shown)
     before, after = rankings(run, neighbors)
     chosen = changed_queries(run, queries)
     title = "Biggest gains, then biggest losses (✓ same label, ✗ another)"
     if gains is None:
         title = "Queries whose neighbours changed most"
-    return draw_retrieval(shown, before, after, chosen, gains, title, gallery=run.gallery_appearance())
+    return draw_retrieval(shown, before, after, chosen, gains, title, gallery=run.gallery_appearance)
 
 
-def steps(run: RefinementRun, options: FigureOptions, progress=None):
+def steps(run: RefinementRun, options: FigureOptions):
     """Scores after each step, relative to the raw vectors."""
     from entourage.figures.steps import draw_steps
 
     rows = _scored_rows(run, options, MOST_SCORED)
-    items, gallery = _trajectories(run, rows, progress)
+    items, gallery = _trajectories(run, rows)
     scores = [
-        evaluate_embeddings(*sets, nmi=False, progress=progress).metrics for sets in zip(items, gallery, strict=True)
+        evaluate_embeddings(*sets, nmi=False, progress=run.progress).metrics
+        for sets in zip(items, gallery, strict=True)
     ]
     curves = {name: [values[key] for values in scores] for name, key in (("recall@1", "recall@1"), ("MAP@R", "map@r"))}
     return draw_steps(curves, "Scores after each step", _scored_note(run, items[0]))
 
 
-def _trajectories(run: RefinementRun, rows, progress) -> tuple[list, list]:
+def _trajectories(run: RefinementRun, rows) -> tuple[list, list]:
     """Items and gallery (or None) after 0..T steps; items are searched among the rows that are scored."""
     queries = run.items if rows is None else run.items.take(rows)
-    items = [queries.replace_vectors(step) for step in run.trajectory(rows, progress=progress)]
+    items = [queries.replace_vectors(step) for step in (run.trajectory if rows is None else run.trajectory_of(rows))]
     if run.context is None:
         return items, [None] * len(items)
-    return items, [run.context.replace_vectors(step) for step in run.context_trajectory(progress=progress).steps]
+    return items, [run.context.replace_vectors(step) for step in run.context_trajectory.steps]
 
 
-def grid(run: RefinementRun, options: FigureOptions, progress=None):
+def grid(run: RefinementRun, options: FigureOptions):
     """Recall@1 by how many neighbours are looked at and how many steps are taken, by refining again."""
     from entourage.figures.grid import draw_grid
 
@@ -149,22 +148,21 @@ def grid(run: RefinementRun, options: FigureOptions, progress=None):
     values = []
     for done, k in enumerate(counts):
         values.append(_recalls(run, items, k))
-        if progress:
-            progress("refining with other settings", done + 1, len(counts))
+        if run.progress:
+            run.progress("refining with other settings", done + 1, len(counts))
     title = f"Recall@1 by neighbours and steps, {_count(len(items), len(run.items))}"
     columns = range(run.n_steps + 1)
     return draw_grid(values, counts, columns, "neighbours k", "steps T", title, value_title="recall@1, %")
 
 
 def _neighbor_counts(run: RefinementRun, available: int) -> list[int]:
-    used = int(run.refiner().n_neighbors_)
+    used = int(run.refiner.n_neighbors_)
     return [k for k in sorted({*_NEIGHBORS, used}) if k <= available]
 
 
 def _recalls(run: RefinementRun, items: Embeddings, k: int) -> list[float]:
     """Recall@1 in percent after 0..T steps with k neighbours."""
-    refiner = copy.copy(run.refiner())
-    refiner.n_neighbors_ = k
+    refiner = run.refiner.with_neighbors(k)
     queries = refined_steps(refiner, items, run.context, run.n_steps)
     gallery = [None] * len(queries)
     if run.context is not None:
@@ -182,12 +180,12 @@ def _recalls(run: RefinementRun, items: Embeddings, k: int) -> list[float]:
 
 def changed_queries(run: RefinementRun, count: int) -> np.ndarray:
     """Rows of the queries that a picture or a report shows; how many neighbours it shows of each decides nothing."""
-    return choose_changed(run.gains(), *rankings(run, SHOWN), count)
+    return choose_changed(run.gains, *rankings(run, SHOWN), count)
 
 
 def rankings(run: RefinementRun, shown: int) -> tuple[Neighbors, Neighbors]:
     """The nearest items of each before and after, as many as are shown."""
-    return tuple(first(run.neighbors(when), shown) for when in ("before", "after"))
+    return tuple(first(run.neighbors[when], shown) for when in ("before", "after"))
 
 
 def part_of(shown: Appearance, rows: np.ndarray) -> Appearance:

@@ -14,23 +14,23 @@ LOST_AT = 30  # the paper's, for sets in which a query of several items can be l
 _LOST_AT_OF_FEW = 5
 
 
-def training(run: TrainingRun, options: FigureOptions, progress=None):
+def training(run: TrainingRun, options: FigureOptions):
     """Loss and held-out score by epoch."""
     from entourage.figures.training import draw_training
 
     return draw_training(run.log, f"{run.system} on {source_of(run)}", score_title="held-out MAP@R, %")
 
 
-def sheet(run: TrainingRun, options: FigureOptions, progress=None):
+def sheet(run: TrainingRun, options: FigureOptions):
     """Queries of the unseen classes and what they find, from the best found to the worst."""
     from entourage.figures.retrieval import draw_retrieval
 
-    precision, shown = run.per_query(progress=progress)["map@r"], run.appearance()
+    precision, shown = run.per_query["map@r"], run.appearance
     queries, neighbors = sheet_size(shown)
-    found = first(run.neighbors(progress=progress), neighbors)
-    chosen = spread_queries(precision, run.embedded()[0].labels, queries)
+    found = first(run.neighbors, neighbors)
+    chosen = spread_queries(precision, run.embedded[0].labels, queries)
     title = "Queries from best to worst found (✓ same label, ✗ another)"
-    return draw_retrieval(shown, None, found, chosen, None, title, gallery=run.gallery_appearance())
+    return draw_retrieval(shown, None, found, chosen, None, title, gallery=run.gallery_appearance)
 
 
 def spread_queries(precision: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
@@ -50,43 +50,43 @@ def spread_queries(precision: np.ndarray, labels: np.ndarray, count: int) -> np.
     return np.array(sorted(chosen, key=lambda row: -precision[row]), int)
 
 
-def learners(run: TrainingRun, options: FigureOptions, progress=None):
+def learners(run: TrainingRun, options: FigureOptions):
     """Recall of the first m learners, or slices, together."""
     from entourage.figures.slices import draw_first_slices
 
-    scores = _slices(run, options, progress)
+    scores = _slices(run, options)
     name = f"{run.system}, {len(scores.only)} slices"
     return draw_first_slices({name: scores.first}, f"{source_of(run)}: recall of the first m slices, {_among(run)}")
 
 
-def specialities(run: TrainingRun, options: FigureOptions, progress=None):
+def specialities(run: TrainingRun, options: FigureOptions):
     """Queries that one learner alone finds."""
     from entourage.figures.slices import draw_specialities
 
-    scores, items = _slices(run, options, progress), _searched(run)
+    scores, items = _slices(run, options), _searched(run)
     pictures = [[items.picture(int(row)) for row in rows[:10]] for rows in scores.only]
     title = f"{source_of(run)}: queries that one learner alone finds (R@1 = 1, R@{_lost_at(items)} = 0 of all others)"
-    if run.embedded()[1] is not None:  # in few words: there is room for one line
+    if run.embedded[1] is not None:  # in few words: there is room for one line
         title = f"{source_of(run)}, {_among(run)}: found by one alone (others' R@{_lost_at(items)} = 0)"
     return draw_specialities(pictures, [len(rows) for rows in scores.only], title)
 
 
-def _slices(run: TrainingRun, options: FigureOptions, progress):
+def _slices(run: TrainingRun, options: FigureOptions):
     from entourage.systems.divide_and_conquer.analysis import score_slices
 
-    queries, gallery = run.embedded(progress=progress)
+    queries, gallery = run.embedded
     items = queries if gallery is None else gallery
     count = options.slices or run.config["settings"]["learners"]
-    return score_slices(items, count, recall_at=_RECALL_AT, lost_at=_lost_at(items), progress=progress)
+    return score_slices(items, count, recall_at=_RECALL_AT, lost_at=_lost_at(items), progress=run.progress)
 
 
 def _among(run: TrainingRun) -> str:
     """Slices are compared among the items of one set, without the rules of cameras: not as the run was scored."""
-    return "unseen classes" if run.embedded()[1] is None else "gallery searched among itself"
+    return "unseen classes" if run.embedded[1] is None else "gallery searched among itself"
 
 
 def _searched(run: TrainingRun):
-    queries, gallery = run.tests()
+    queries, gallery = run.tests
     return queries if gallery is None else gallery
 
 

@@ -17,11 +17,11 @@ from torch import Tensor
 from entourage.errors import InputError
 from entourage.runtime import distributed
 from entourage.stores import whole_file
+from entourage.stores.filenames import CROSS_IMAGE, GRADIENTS
 from entourage.stores.logs import read_log
 
-__all__ = ["EDGES", "GRADIENTS", "GradientProbe", "median_magnitude", "read_gradients"]
+__all__ = ["EDGES", "GradientProbe", "median_magnitude", "read_gradients"]
 
-GRADIENTS = "gradients.jsonl"
 EDGES = np.linspace(-14, 2, 161)
 """(161,) borders of the bins of log10 |g|; what lies beyond is counted in the first and the last."""
 
@@ -76,7 +76,7 @@ class GradientProbe:
 
 def read_gradients(run) -> list[dict]:
     """The entries of a run's probe: of RUN, or of the run folder of a training."""
-    places = [Path(run) / GRADIENTS, Path(run) / "cross_image" / GRADIENTS]
+    places = [Path(run) / GRADIENTS, Path(run) / CROSS_IMAGE / GRADIENTS]
     return next((read_log(file) for file in places if file.exists()), [])
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 from entourage.systems.settings import EncoderSettings
 
 __all__ = ["CrossImageSettings"]
@@ -40,7 +41,6 @@ class CrossImageSettings(EncoderSettings):
             self._check(name, 1, "or more")
         for name in ("block_learning_rate", "probe_batches"):
             self._check(name, 0, "or more")
-        if self.loss not in _LOSSES:
-            raise InputError(f"the loss is {self.loss!r}; wanted one that takes similarities: {' or '.join(_LOSSES)}")
+        check_known(self.loss, _LOSSES, "the loss, which must be one of similarities,")
         if not 0 <= self.conditional_weight <= 1:
             raise InputError(f"conditional_weight is {self.conditional_weight}; wanted a share between 0 and 1")

@@ -16,18 +16,18 @@ from torch import Tensor, nn
 from entourage.data.batches import PictureBatch, PictureBatches
 from entourage.errors import EntourageWarning, InputError
 from entourage.runtime import distributed
+from entourage.stores.filenames import CROSS_IMAGE, GRADIENTS
 from entourage.systems.cross_image.blocks import CrossImageBlocks, save_blocks
 from entourage.systems.cross_image.encoding import check_has_map
-from entourage.systems.cross_image.probe import GRADIENTS, GradientProbe
+from entourage.systems.cross_image.probe import GradientProbe
 from entourage.systems.cross_image.settings import CrossImageSettings
 from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.training.history import History
 from entourage.training.loop import seeded
 from entourage.training.losses import build_loss
 
-__all__ = ["KEPT", "hardest_pairs", "train_cross_image"]
+__all__ = ["hardest_pairs", "train_cross_image"]
 
-KEPT = "cross_image"  # inside the run folder
 _FEW_PLACES = 36
 
 
@@ -133,6 +133,6 @@ def _block_group(blocks: nn.Module, settings: CrossImageSettings) -> dict:
 
 
 def _keep(folder: Path, blocks: CrossImageBlocks) -> None:
-    save_blocks(folder / KEPT, blocks, overwrite=True)
+    save_blocks(folder / CROSS_IMAGE, blocks, overwrite=True)
     if (folder / GRADIENTS).exists():
-        shutil.copyfile(folder / GRADIENTS, folder / KEPT / GRADIENTS)
+        shutil.copyfile(folder / GRADIENTS, folder / CROSS_IMAGE / GRADIENTS)

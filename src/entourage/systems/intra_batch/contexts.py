@@ -14,6 +14,7 @@ import numpy as np
 from entourage.errors import InputError
 from entourage.neighbors import search
 from entourage.neighbors.reciprocal import reciprocal_sets
+from entourage.runtime.config import check_known
 from entourage.systems.intra_batch.clusters import CLUSTERINGS, cluster
 from entourage.values import Embeddings
 
@@ -76,8 +77,7 @@ def find_contexts(
     looked at for reciprocal ones; batch: chunks in a group, and items in a chunk of a cluster; n_clusters: of the
     algorithms that are told how many; seed: of the order in which chunks are joined, and of clusters.
     """
-    if by not in CONTEXTS:
-        raise InputError(f"the context is {by!r}; wanted one of {', '.join(CONTEXTS)}")
+    check_known(by, CONTEXTS, "the context")
     if len(items) < 2:
         raise InputError(f"{len(items)} item has no context; wanted two or more to exchange messages")
     for name, value, least in (("size", size, 2), ("k1", k1, 1), ("n_clusters", n_clusters, 1)):

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from entourage.errors import InputError, ModelError
-from entourage.runtime.config import check_options
+from entourage.runtime.config import check_known, check_options
 from entourage.systems.intra_batch.contexts import Contexts, find_contexts
 from entourage.systems.intra_batch.network import MessagePassing
 from entourage.systems.intra_batch.saving import TrainedNetwork
@@ -35,9 +35,8 @@ def contexts_for(trained: TrainedNetwork, items: Embeddings, by: str = "reciproc
     """The contexts of items the network can take; clusters make groups like its batches."""
     if not isinstance(items, Embeddings):
         raise InputError(f"the items are a {type(items).__name__}; wanted Embeddings: Embeddings.from_vectors(items)")
-    known = list(find_contexts.__kwdefaults__)
-    for name in options.keys() - known:
-        raise InputError(f"the option {name!r} is none of contexts; wanted one of {', '.join(known)}")
+    for name in options:
+        check_known(name, find_contexts.__kwdefaults__, "an option of contexts")
     check_options(find_contexts, options)
     if items.dim != trained.network.dim:
         raise ModelError(

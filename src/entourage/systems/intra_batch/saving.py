@@ -7,12 +7,12 @@ import torch
 
 from entourage.errors import ModelError
 from entourage.stores import read_model, usable_model, write_model
+from entourage.stores.filenames import CONFIG, NETWORK
 from entourage.systems.intra_batch.network import MessagePassing
 from entourage.systems.intra_batch.objective import ClassHead
 
-__all__ = ["NETWORK", "TrainedNetwork", "has_network", "load_network", "save_network"]
+__all__ = ["TrainedNetwork", "has_network", "load_network", "save_network"]
 
-NETWORK = "network"  # inside the run folder
 _SYSTEM = "intra-batch network"
 
 
@@ -33,7 +33,7 @@ class TrainedNetwork:
 
 def has_network(run) -> bool:
     """Whether a folder is a run with a network in it."""
-    return (Path(run) / NETWORK / "config.json").is_file()
+    return (Path(run) / NETWORK / CONFIG).is_file()
 
 
 def save_network(folder, trained: TrainedNetwork, *, overwrite: bool = False) -> None:

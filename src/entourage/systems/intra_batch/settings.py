@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 from entourage.systems.settings import EncoderSettings
 
 __all__ = ["DISTILLATIONS", "IntraBatchSettings", "PRESETS", "StudentSettings"]  # noqa: RUF022 (in the order of `sorted`)
@@ -55,9 +56,8 @@ class IntraBatchSettings(EncoderSettings):
             raise InputError(f"temperature is {self.temperature}; wanted more than 0")
         if self.network_weight == self.auxiliary_weight == 0:
             raise InputError("network_weight and auxiliary_weight are both 0; wanted one of them above 0 to learn from")
-        for name, (one, other) in _CHOICES.items():
-            if getattr(self, name) not in (one, other):
-                raise InputError(f'{name} is {getattr(self, name)!r}; wanted "{one}" or "{other}"')
+        for name, choices in _CHOICES.items():
+            check_known(getattr(self, name), choices, name)
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,7 @@ class StudentSettings(EncoderSettings):
         super().__post_init__()
         if not self.teacher:
             raise InputError("teacher is empty; wanted the folder of a run of the system intra-batch to learn from")
-        if self.distillation not in DISTILLATIONS:
-            raise InputError(f"distillation is {self.distillation!r}; wanted one of {', '.join(DISTILLATIONS)}")
+        check_known(self.distillation, DISTILLATIONS, "distillation")
         if not self.distillation_temperature > 0:
             raise InputError(f"distillation_temperature is {self.distillation_temperature}; wanted more than 0")
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from entourage.data.batches import PictureBatch
 from entourage.encoders import load_encoder
 from entourage.errors import InputError
+from entourage.stores.filenames import ENCODER
 from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.systems.intra_batch.distillation import class_probability_loss, feature_loss, relation_loss
 from entourage.systems.intra_batch.objective import ClassHead
@@ -24,8 +25,6 @@ from entourage.training.loop import seeded
 
 __all__ = ["train_student"]
 
-_ENCODER = "encoder"  # inside the run folder
-
 
 def train_student(images, settings: StudentSettings, **run) -> tuple[nn.Module, History]:
     """Train an encoder on an image set by what its teacher says; (encoder of the best epoch, history).
@@ -33,7 +32,7 @@ def train_student(images, settings: StudentSettings, **run) -> tuple[nn.Module, 
     run: run_folder, resume, strict, corrupt and progress, as `encoder_training` takes them.
     """
     trained = load_network(settings.teacher)
-    teacher = load_encoder(Path(settings.teacher) / _ENCODER)
+    teacher = load_encoder(Path(settings.teacher) / ENCODER)
     with encoder_training(images, settings, **run) as training:
         _check_fit(training, trained, teacher)
         taught_by = (teacher, trained.network, trained.head)

@@ -11,9 +11,10 @@ import numpy as np
 from torch import nn
 
 from entourage.runtime import distributed
+from entourage.stores.filenames import NETWORK
 from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.systems.intra_batch.objective import IntraBatchObjective
-from entourage.systems.intra_batch.saving import NETWORK, TrainedNetwork, save_network
+from entourage.systems.intra_batch.saving import TrainedNetwork, save_network
 from entourage.systems.intra_batch.settings import IntraBatchSettings
 from entourage.training.history import History
 from entourage.training.loop import seeded

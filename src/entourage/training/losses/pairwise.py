@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from entourage.errors import InputError
+from entourage.runtime.config import check_known
 
 __all__ = ["multi_similarity", "multi_similarity_of"]
 
@@ -40,8 +40,7 @@ def multi_similarity_of(
     form: str = "usual",
 ) -> Tensor:
     """The same loss of similarities s_qk (b, b), wherever they come from; the diagonal is not read."""
-    if form not in ("usual", "printed"):
-        raise InputError(f'the loss form is {form!r}; wanted "usual" (log(1 + sum)) or "printed" (log(sum))')
+    check_known(form, ("usual", "printed"), "the loss form")
     same = labels[:, None] == labels[None, :]
     itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
     pull = _log_sum(-alpha * (similarity - threshold), same & ~itself, form) / alpha

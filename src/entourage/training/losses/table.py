@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from entourage.errors import InputError
+from entourage.runtime.config import check_known
 from entourage.training.losses.pairwise import multi_similarity, multi_similarity_of
 
 __all__ = ["LOSSES", "Loss", "build_loss"]
@@ -115,8 +116,7 @@ def _triplet(n_classes: int, dim: int, *, margin: float = 0.2, mining: str = "se
     from pytorch_metric_learning.losses import TripletMarginLoss
     from pytorch_metric_learning.miners import TripletMarginMiner
 
-    if mining not in ("semihard", "all", "distance"):
-        raise InputError(f'the mining is {mining!r}; wanted "semihard", "all" or "distance"')
+    check_known(mining, ("semihard", "all", "distance"), "the mining")
     miner = _distance_weighted() if mining == "distance" else TripletMarginMiner(margin, type_of_triplets=mining)
     return Loss(TripletMarginLoss(margin=margin), miner)
 
@@ -162,12 +162,9 @@ def build_loss(loss, n_classes: int, dim: int, **options) -> nn.Module:
                 f"options {_listed(options)} for a loss that is built already; set them on the loss itself"
             )
         return loss if isinstance(loss, Loss | MultiSimilarity) else Loss(loss)
-    if loss not in LOSSES:
-        raise InputError(f"the loss is {loss!r}; wanted one of {_listed(LOSSES)}")
-    known = list(inspect.signature(LOSSES[loss]).parameters)[2:]
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise InputError(f"the loss {loss!r} has no option {unknown[0]!r}; wanted one of {_listed(known)}")
+    check_known(loss, LOSSES, "the loss")
+    for name in options:
+        check_known(name, list(inspect.signature(LOSSES[loss]).parameters)[2:], f"an option of the loss {loss}")
     return LOSSES[loss](n_classes, dim, **options)
 
 

@@ -1,0 +1,60 @@
+"""The encoder of a run or by name, and pictures it could not decode."""
+
+import warnings
+from pathlib import Path
+
+from entourage.errors import EntourageWarning, FileError, InputError
+from entourage.runs.layout import is_partial, partial_of
+from entourage.stores import encoder_of_vectors
+
+__all__ = ["check_ended", "check_made_by", "encoder_of", "warn_of_corrupt"]
+
+_UNTRAINED = ("auto", "small", "small-rgb", "linear", "mlp")  # encoders by name that have no weights of their own
+
+
+def encoder_of(model: str | Path):
+    """The encoder of a run folder, of a folder of `save_encoder`, or of a Hugging Face model by folder or name."""
+    from entourage.encoders import build_encoder, load_encoder
+    from entourage.encoders.saving import saved_encoder
+
+    saved = saved_encoder(model)
+    if saved is not None:
+        return load_encoder(saved)
+    check_ended(model)
+    if str(model) in _UNTRAINED:
+        raise InputError(f"the model is {model!r}, which has learned nothing yet; wanted a run: train one with it")
+    return build_encoder(str(model)).eval()
+
+
+def check_ended(run: str | Path) -> None:
+    """Refuse a training run that is still going on, or was interrupted."""
+    if is_partial(run) or partial_of(run).is_dir():
+        raise FileError(f"{run} is a run that has not ended; finish it with `entourage train ... --resume`")
+
+
+def check_made_by(vectors: Path, run: Path) -> None:
+    """Warn of a file whose vectors another encoder made than the run's; most files do not say what made them."""
+    from entourage.encoders.saving import encoder_fingerprint
+
+    made_by = encoder_of_vectors(vectors)
+    if made_by is not None and made_by != encoder_fingerprint([encoder_of(run)]):
+        text = (
+            f"{vectors} holds vectors of another encoder, which mean nothing to the network of {run}; embed with {run}"
+        )
+        warnings.warn(text, EntourageWarning, stacklevel=2)
+
+
+def warn_of_corrupt(corrupt: list[str], count: int, note: str = "") -> list[str]:
+    """Give a warning of pictures that could not be decoded, if there are any; its text, or no text.
+
+    Parameters
+    ----------
+    corrupt : paths of the pictures that could not be decoded.
+    count : how many pictures there are.
+    note : what else the warning says.
+    """
+    if not corrupt:
+        return []
+    text = f"{len(corrupt)} of {count} pictures cannot be decoded and are left out; the first is {corrupt[0]}{note}"
+    warnings.warn(text, EntourageWarning, stacklevel=2)
+    return [text]

@@ -1,0 +1,145 @@
+"""What a refinement is asked for: files in, files out, the model, and what is known of the items."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from entourage.errors import InputError
+from entourage.runs.media import Media, PictureSource, check_pictures
+from entourage.stores import check_free, check_writable_like, read_vectors
+from entourage.stores.reading import same_file
+from entourage.stores.texts import read_texts
+from entourage.values import Embeddings
+
+__all__ = ["RefineRequest"]
+
+
+@dataclass(frozen=True)
+class RefineRequest:
+    """One call of `runs.refine`; the fields are the options of `entourage refine`, which messages name them by."""
+
+    vectors: Path
+    """File of the N items to refine: .npy, .npz or .parquet."""
+    out: Path | None = None
+    """File for the refined vectors, in the format of `vectors`; not needed with `run`."""
+    model: Path | None = None
+    """A folder of `entourage fit`, or a run of the system intra-batch. None: the universal refiner."""
+    context: Path | None = None
+    """File of the raw vectors of a gallery to find neighbours in. None: the items themselves."""
+    context_out: Path | None = None
+    """File for the refined gallery, in the format of `context`."""
+    context_by: str | None = None
+    """With a run as the model: how contexts are found. None: reciprocal."""
+    context_size: int | None = None
+    """With a run as the model: items in a group. None: the default of that way to find contexts."""
+    neighbors: int | None = None
+    """Without a model: how many neighbours an item looks at. None: 12."""
+    steps: int | None = None
+    """Stop after this many steps. None: all."""
+    run: Path | None = None
+    """Folder to keep all of it in, a refinement run. The fields below are for such a run alone."""
+    labels: str | None = None
+    """Labels of the items, as `stores.read_vectors` takes them: for scores and figures, never to refine by."""
+    context_labels: str | None = None
+    """Labels of the gallery."""
+    pictures: str | None = None
+    """The images the vectors were made of: a dataset, a folder or a .csv."""
+    split: str = "test"
+    """The split of the pictures; of queries and a gallery "query,gallery"."""
+    root: Path | None = None
+    """The folder of datasets, or where the paths of a .csv start."""
+    data_options: dict = field(default_factory=dict)
+    """Options of the dataset."""
+    texts: Path | None = None
+    """File of the texts the vectors were made of."""
+    context_texts: Path | None = None
+    """File of the texts of the gallery."""
+    overwrite: bool = False
+    """Whether existing outputs are replaced."""
+
+    @property
+    def gallery(self) -> Path | None:
+        """The file of the gallery; None where it is that of the items, or none is named."""
+        return None if self.context is None or same_file(self.context, self.vectors) else self.context
+
+    def check(self) -> None:
+        """Refuse options that would do nothing, and outputs that could not be written: before any work."""
+        self._check_needed()
+        if self.run is not None:
+            check_free(self.run, overwrite=self.overwrite)
+        self._check_outputs()
+        if self.model is not None and self.neighbors is not None:
+            raise InputError(
+                f"--neighbors is {self.neighbors} but {self.model} was fitted with its own; leave it out or fit again"
+            )
+
+    def read(self) -> tuple[Embeddings, Embeddings | None]:
+        """The items and the gallery, each read once; with labels, cameras and sequences where a run keeps them."""
+        known = self.run is not None
+        items = read_vectors(self.vectors, labels=self.labels if known else False, shots=known)
+        if self.gallery is None:
+            return items, None
+        return items, read_vectors(self.gallery, labels=self.context_labels if known else False, shots=known)
+
+    def media(self, items: Embeddings, context: Embeddings | None) -> Media:
+        """Where the pictures or texts of the items come from; pictures that are not there are refused."""
+        texts = None if self.texts is None else read_texts(self.texts, items)
+        context_texts = (
+            None if self.context_texts is None or context is None else read_texts(self.context_texts, context)
+        )
+        pictures = None
+        if self.pictures is not None:
+            pictures = PictureSource.located(self.pictures, self.root, self.split, self.data_options)
+            check_pictures(pictures, items, context)
+        return Media(pictures, texts, context_texts)
+
+    def _check_needed(self) -> None:
+        of_run = {"--labels": self.labels, "--context-labels": self.context_labels, "--pictures": self.pictures}
+        of_run |= {"--texts": self.texts, "--context-texts": self.context_texts}
+        of_gallery = {"--context-labels": self.context_labels, "--context-texts": self.context_texts}
+        of_pictures = {"--root": self.root, "--data-option": self.data_options or None}
+        if self.run is None:
+            _refuse(of_run, "there is no --run to keep it in; add --run")
+        if self.context is None:
+            _refuse(of_gallery, "there is no gallery; add --context")
+        elif self.gallery is None:
+            _refuse(
+                of_gallery,
+                f"the gallery {self.context} is VECTORS, which have --labels and --texts; name another gallery",
+            )
+        if self.texts is None:
+            _refuse({"--context-texts": self.context_texts}, "there are no texts of VECTORS; add --texts")
+        if self.pictures is None:
+            _refuse(of_pictures, "there are no pictures; add --pictures")
+        elif self.texts is not None:
+            raise InputError(
+                f"--pictures is {self.pictures} and --texts {self.texts}; wanted one of them: leave one out"
+            )
+
+    def _check_outputs(self) -> None:
+        if self.out is None and self.run is None:
+            raise InputError(
+                "there is nothing to write to; wanted --out for the refined vectors, or --run to keep it all"
+            )
+        for given in filter(None, (self.vectors, self.context)):
+            for target in filter(None, (self.out, self.context_out)):
+                if same_file(target, given):
+                    raise InputError(f"{target} is an input; give what is written a name of its own")
+        if self.out is not None:
+            check_writable_like(self.vectors, self.out, overwrite=self.overwrite)
+        if self.context_out is not None:
+            self._check_context_out()
+
+    def _check_context_out(self) -> None:
+        if self.context is None:
+            raise InputError(
+                f"--context-out is {self.context_out} but there is no gallery; add --context or leave it out"
+            )
+        check_writable_like(self.context, self.context_out, overwrite=self.overwrite)
+        if self.out is not None and self.context_out.absolute() == self.out.absolute():
+            raise InputError(f"--out and --context-out are both {self.out}; give the refined gallery a name of its own")
+
+
+def _refuse(options: dict, reason: str) -> None:
+    for option, value in options.items():
+        if value is not None:
+            raise InputError(f"{option} is {value} but {reason} or leave it out")

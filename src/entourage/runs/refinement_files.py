@@ -1,0 +1,169 @@
+"""The files of a refinement run: vectors before and after, their neighbours, and how they score."""
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from entourage import __version__
+from entourage.errors import EntourageWarning, InputError
+from entourage.evaluation import Scores, evaluate_embeddings
+from entourage.evaluation.movement import cosines
+from entourage.neighbors import own_gallery_rows, search
+from entourage.runs.layout import (
+    CONTEXT,
+    CONTEXT_REFINED,
+    ITEMS,
+    METRICS,
+    MODEL,
+    NEIGHBORS,
+    QUERIES,
+    REFINED,
+    RUN,
+    TEXTS,
+)
+from entourage.runs.media import Media
+from entourage.runs.refinement_run import KIND, NEAREST
+from entourage.runtime.progress import Progress
+from entourage.runtime.versions import library_versions
+from entourage.runtime.warnings import collected_warnings
+from entourage.stores import write_json
+from entourage.values import Embeddings, Neighbors
+
+__all__ = ["RefinedSets", "fill_run"]
+
+
+class RefinedSets(NamedTuple):
+    """Items before and after, and the gallery likewise, where there is one."""
+
+    items: Embeddings
+    refined: Embeddings
+    context: Embeddings | None = None
+    context_refined: Embeddings | None = None
+
+    @property
+    def before(self) -> tuple[Embeddings, Embeddings | None]:
+        return self.items, self.context
+
+    @property
+    def after(self) -> tuple[Embeddings, Embeddings | None]:
+        return self.refined, self.context_refined
+
+
+def fill_run(
+    folder: Path,
+    sets: RefinedSets,
+    *,
+    media: Media,
+    protocol: dict,
+    settings: dict,
+    warnings: Sequence[str],
+    seed: int,
+    started: float,
+    model=None,
+    nmi: bool = False,
+    progress: Progress | None = None,
+) -> dict:
+    """Fill an empty folder with a refinement run; what its metrics.json holds.
+
+    Parameters
+    ----------
+    folder : an empty folder.
+    sets : items and gallery, before and after.
+    media : where pictures or texts of the items come from.
+    protocol : how it was refined, for metrics.json; that of the scores is added.
+    settings : what decided the result, for run.json.
+    warnings : what was warned of; what is warned of while scoring is added.
+    seed : of the refiner, and of the clusters for NMI.
+    started : when it began, by time.perf_counter.
+    model : the fitted refiner to save, if there is one.
+    nmi : whether to cluster the items for NMI.
+    progress : called as progress(title, done, total).
+    """
+    for name, embeddings in zip((ITEMS, REFINED, CONTEXT, CONTEXT_REFINED), sets, strict=True):
+        if embeddings is not None:
+            _save(folder / name, embeddings)
+    if model is not None:
+        model.save(folder / MODEL)
+    if media.texts is not None:
+        gallery = None if media.context_texts is None else list(media.context_texts)
+        write_json(folder / TEXTS, {"items": list(media.texts), "context": gallery})
+    nearest = {"before": _nearest(*sets.before, progress), "after": _nearest(*sets.after, progress)}
+    _save_nearest(folder / NEIGHBORS, nearest)
+    options = {"nmi": nmi, "seed": seed, "progress": progress}
+    with collected_warnings() as given:
+        before, after = _scores(*sets.before, **options), _scores(*sets.after, **options)
+    if before and after:
+        _save_queries(folder / QUERIES, {"before": before, "after": after})
+    document = _document(before, after, protocol, list(dict.fromkeys([*warnings, *given])))
+    document |= {"movement": _movement(sets.items, sets.refined, nearest)}
+    write_json(folder / METRICS, document)
+    run = {"entourage": __version__, "kind": KIND, "settings": settings, "seed": seed}
+    run |= {"seconds": round(time.perf_counter() - started, 1), "versions": library_versions()}
+    write_json(folder / RUN, run | {"media": _described(media)})
+    return document
+
+
+def _nearest(items: Embeddings, context: Embeddings | None, progress: Progress | None) -> Neighbors:
+    gallery = items if context is None else context
+    available = len(gallery) - bool((own_gallery_rows(items, gallery) >= 0).any())
+    return search(items, context, min(NEAREST, available), progress=progress)
+
+
+def _scores(items: Embeddings, context: Embeddings | None, **options) -> Scores | None:
+    """None where labels are not known, or tell nothing; the latter with a warning."""
+    if items.labels is None or (context is not None and context.labels is None):
+        return None
+    try:
+        return evaluate_embeddings(items, context, **options)
+    except InputError as error:
+        warnings.warn(f"not scored: {error}", EntourageWarning, stacklevel=2)
+        return None
+
+
+def _document(before: Scores | None, after: Scores | None, protocol: dict, warnings: list[str]) -> dict:
+    if not (before and after):
+        return {"protocol": protocol, "metrics": {}, "metrics_before": {}, "intervals": {}, "warnings": warnings}
+    from entourage.evaluation.bootstrap import paired_bootstraps
+
+    intervals = paired_bootstraps(after.per_query, before.per_query)
+    return {
+        "protocol": protocol | after.protocol,
+        "metrics": after.metrics,
+        "metrics_before": before.metrics,
+        "intervals": {name: interval.document() for name, interval in intervals.items()},
+        "warnings": warnings,
+    }
+
+
+def _movement(items: Embeddings, refined: Embeddings, nearest: dict[str, Neighbors]) -> dict:
+    """How much changed, labels or not: how many of the nearest stayed so, and cosines to the input."""
+    before, after = nearest["before"], nearest["after"]
+    kept = {f"share_of_{before.k}_nearest_kept": float(before.kept_in(after).mean() / before.k)}
+    return kept | cosines(items, refined.vectors)
+
+
+def _described(media: Media) -> dict | None:
+    if media.pictures is not None:
+        return {"pictures": asdict(media.pictures)}
+    return None if media.texts is None else {"texts": TEXTS}
+
+
+def _save(path: Path, items: Embeddings) -> None:
+    columns = {"labels": items.labels, "cameras": items.cameras, "sequences": items.sequences}
+    columns |= {"ids": items.ids} if items.named else {}
+    np.savez(path, vectors=items.vectors, **{name: column for name, column in columns.items() if column is not None})
+
+
+def _save_nearest(path: Path, nearest: dict[str, Neighbors]) -> None:
+    rows = {f"rows_{when}": found.rows for when, found in nearest.items()}
+    np.savez(path, **rows, **{f"similarities_{when}": found.similarities for when, found in nearest.items()})
+
+
+def _save_queries(path: Path, scores: dict[str, Scores]) -> None:
+    found = {f"recall@1_{when}": each.recall_at_1 for when, each in scores.items()}
+    np.savez(path, **found, **{f"map@r_{when}": each.average_precision for when, each in scores.items()})

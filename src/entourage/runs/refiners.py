@@ -1,0 +1,283 @@
+"""What refines vectors, behind one interface: the universal refiner, a fitted one, or the network of a training run.
+
+N items, M items of a gallery, d dimensions.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from entourage.errors import FileError, InputError
+from entourage.neighbors import check_same_encoder, own_gallery_rows
+from entourage.runs.encoders import check_made_by
+from entourage.runs.layout import ENCODER, NETWORK
+from entourage.runs.refine_request import RefineRequest
+from entourage.runtime.extras import require
+from entourage.runtime.progress import Progress
+from entourage.values import Embeddings
+
+if TYPE_CHECKING:
+    from entourage.refiner import ContextRefiner, PaperRefiner
+    from entourage.systems.intra_batch.contexts import Contexts
+    from entourage.systems.intra_batch.saving import TrainedNetwork
+
+__all__ = ["FittedRefiner", "NetworkRefiner", "Refinement", "Refiner", "RunRecord", "UniversalRefiner", "open_refiner"]
+
+_UNIVERSAL = "universal, no labels"
+_WANTED = "wanted a folder written by `entourage fit`, or a run of `entourage train --system intra-batch`"
+_ONE_FILE = "whose network refines vectors among themselves; put queries and gallery into one file"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a refinement run says of the refiner."""
+
+    protocol: dict
+    """For metrics.json: context, steps and the refiner."""
+    settings: dict
+    """For run.json: what decided the result."""
+    warnings: tuple[str, ...] = ()
+    """What was warned of when the refiner was fitted."""
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """What a refiner made of the items, and how."""
+
+    vectors: np.ndarray
+    """(N, d) refined items."""
+    context_vectors: np.ndarray | None
+    """(M, d) the refined gallery, where it was asked for."""
+    protocol: dict
+    """How it was done, as `entourage refine` prints it."""
+    record: RunRecord
+    metrics: dict = field(default_factory=dict)
+    """What the refiner measured of the items, without labels."""
+    model: "ContextRefiner | PaperRefiner | None" = None
+    """The fitted refiner, to be saved in a run; None for a network, which its own run keeps."""
+
+
+class Refiner(Protocol):
+    """Whatever gives items new vectors by looking at their neighbours."""
+
+    def refine(
+        self,
+        items: Embeddings,
+        context: Embeddings | None = None,
+        *,
+        both: bool = False,
+        progress: Progress | None = None,
+    ) -> Refinement:
+        """Refine N items.
+
+        Parameters
+        ----------
+        items : the items, without labels.
+        context : M items of a gallery to find neighbours in; None for the items themselves.
+        both : whether the gallery is refined, too.
+        progress : called as progress(title, done, total).
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRefiner:
+    """A fitted ContextRefiner or PaperRefiner."""
+
+    estimator: "ContextRefiner | PaperRefiner"
+    name: str | None = None
+    """What the protocol calls it."""
+    steps: int | None = None
+    """Stop after this many steps. None: all."""
+
+    def refine(
+        self,
+        items: Embeddings,
+        context: Embeddings | None = None,
+        *,
+        both: bool = False,
+        progress: Progress | None = None,
+    ) -> Refinement:
+        options = {"steps": self.steps, "progress": progress}
+        if context is None:
+            vectors = self.estimator.transform(items, **options).vectors
+            return self.described(items, None, vectors, vectors if both else None)
+        if not both:
+            return self.described(items, context, self.estimator.transform(items, context, **options).vectors)
+        refined, gallery = self.estimator.transform_both(items, context, **options)
+        return self.described(items, context, refined.vectors, gallery.vectors)
+
+    def described(
+        self, items: Embeddings, context: Embeddings | None, vectors: np.ndarray, context_vectors=None
+    ) -> Refinement:
+        """The refinement, with its protocol and what a run records of it."""
+        protocol = {
+            "items": len(items),
+            "model": self.name,
+            "context": "transductive: the vectors themselves" if context is None else f"gallery: {len(context)} items",
+            "neighbors": f"{self.estimator.n_neighbors_}, exact, ties by id",
+            "own_item": _own_item(items, context),
+            "steps": self._steps_taken,
+        }
+        return Refinement(vectors, context_vectors, protocol, self._record(items, context), model=self.estimator)
+
+    @property
+    def _steps_taken(self) -> int:
+        return int(self.estimator.n_steps_) if self.steps is None else self.steps
+
+    def _record(self, items: Embeddings, context: Embeddings | None) -> RunRecord:
+        count = self.estimator.n_neighbors_
+        among = f"transductive: {count} neighbours among the items"
+        if context is not None:
+            among = f"gallery: {count} neighbours of {len(context)} items"
+        protocol = {"items": len(items), "context": f"{among}, labels unused", "steps": self._steps_taken}
+        protocol |= {} if self.name is None else {"refiner": self.name}
+        warnings = tuple(self.estimator.report()["warnings"])
+        return RunRecord(protocol, {"refiner": self._settings()}, warnings, self.estimator.random_state)
+
+    def _settings(self) -> dict:
+        chosen = {"recipe": self.estimator.recipe} | self.estimator.settings()
+        learned = {"n_neighbors": int(self.estimator.n_neighbors_), "n_steps": int(self.estimator.n_steps_)}
+        scorer = self.estimator.report()["protocol"].get("scorer")  # "universal", where nothing was learned from labels
+        return chosen | ({"scorer": scorer} if scorer else {}) | learned | {"steps": self._steps_taken}
+
+
+@dataclass(frozen=True)
+class UniversalRefiner:
+    """The refiner that needs no labels, fitted to the gallery, or to the items where there is none."""
+
+    n_neighbors: int | None = None
+    """How many neighbours an item looks at. None: 12."""
+    steps: int | None = None
+    """Stop after this many steps. None: all."""
+
+    def refine(
+        self,
+        items: Embeddings,
+        context: Embeddings | None = None,
+        *,
+        both: bool = False,
+        progress: Progress | None = None,
+    ) -> Refinement:
+        from dataclasses import replace
+
+        from entourage.refiner.estimator import ContextRefiner
+
+        fitted = FittedRefiner(ContextRefiner(self.n_neighbors), _UNIVERSAL, self.steps)
+        if context is None and self.steps is None:  # by one graph for the forecast and for the refinement
+            vectors = fitted.estimator.fit_transform(items, progress=progress).vectors
+            done = fitted.described(items, None, vectors, vectors if both else None)
+        else:
+            if context is not None:
+                check_same_encoder(items, context)
+            fitted.estimator.fit(items if context is None else context, progress=progress)
+            done = fitted.refine(items, context, both=both, progress=progress)
+        return replace(done, metrics=dict(fitted.estimator.report()["metrics"]))
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkRefiner:
+    """The message-passing network of a run of the system intra-batch, among the items themselves."""
+
+    run: str
+    """The folder of the run, as it was named."""
+    trained: "TrainedNetwork"
+    groups: dict
+    """How contexts are found: options of `find_contexts`, "by" at least."""
+
+    def refine(
+        self,
+        items: Embeddings,
+        context: Embeddings | None = None,
+        *,
+        both: bool = False,
+        progress: Progress | None = None,
+    ) -> Refinement:
+        from entourage.systems.intra_batch.inference import contexts_for, refine_in_contexts
+
+        if context is not None:
+            raise InputError(f"there is a gallery with the run '{self.run}', {_ONE_FILE}")
+        contexts = contexts_for(self.trained, items, **self.groups)
+        vectors = refine_in_contexts(self.trained.network, items.vectors, contexts, progress=progress)
+        protocol = self._protocol(items, contexts)
+        return Refinement(vectors, vectors if both else None, protocol, self._record(protocol))
+
+    def _protocol(self, items: Embeddings, contexts: "Contexts") -> dict:
+        from entourage.systems.intra_batch.contexts import K1
+
+        return {
+            "items": len(items),
+            "model": self.run,
+            "context": f"transductive: groups by {self.groups['by']}",
+            "groups": len(contexts.groups),
+            "group_size": contexts.groups.shape[1],
+            **({"k1": min(K1, len(items) - 1)} if self.groups["by"] == "reciprocal" else {}),
+            "steps": len(self.trained.network.steps),
+        }
+
+    def _record(self, protocol: dict) -> RunRecord:
+        """What lies between the vectors before and after counts as one step: nothing else is known of the way."""
+        steps = protocol["steps"]
+        record = {
+            "items": protocol["items"],
+            "steps": 1,
+            "context": f"{protocol['context']}, labels unused",
+            "refiner": f"network of {self.run}, {steps} message-passing step{'s' * (steps > 1)}",
+        }
+        record |= {name: protocol[name] for name in ("groups", "group_size", "k1") if name in protocol}
+        return RunRecord(record, {"network": {"run": self.run, **self.groups}})
+
+
+def open_refiner(request: RefineRequest) -> Refiner:
+    """The refiner a request asks for: the universal one, a fitted one, or the network of a training run.
+
+    Options of another kind of refiner are refused, and so is a folder that is neither.
+    """
+    if request.model is not None and (request.model / NETWORK).is_dir():
+        return _network_of(request)
+    for option, value in {"--context-by": request.context_by, "--context-size": request.context_size}.items():
+        if value is not None:
+            raise InputError(f"{option} is {value} without a run of the system intra-batch; leave it out")
+    if request.model is None:
+        return UniversalRefiner(request.neighbors, request.steps)
+    _check_model(request.model)
+    from entourage.refiner import load_refiner
+
+    return FittedRefiner(load_refiner(request.model), str(request.model), request.steps)
+
+
+def _network_of(request: RefineRequest) -> NetworkRefiner:
+    takes_its_own = "whose network takes the steps it was trained with; leave it out"
+    refused = {"--context": (request.context, _ONE_FILE), "--context-out": (request.context_out, _ONE_FILE)}
+    for option, (value, reason) in (refused | {"--steps": (request.steps, takes_its_own)}).items():
+        if value is not None:
+            raise InputError(f"{option} is {value} with the run '{request.model}', {reason}")
+    require("torch", "refining by the network of a run")
+    from entourage.systems.intra_batch.saving import load_network
+
+    trained = load_network(request.model)
+    check_made_by(request.vectors, request.model)
+    size = {} if request.context_size is None else {"size": request.context_size}
+    return NetworkRefiner(str(request.model), trained, {"by": request.context_by or "reciprocal"} | size)
+
+
+def _check_model(model: Path) -> None:
+    """Say what a folder is instead of a refiner; what is wrong inside one says its reader."""
+    if not model.is_dir():
+        raise FileError(f"there is no folder '{model}'; {_WANTED}")
+    if model.name == NETWORK and (model.parent / ENCODER).is_dir():
+        raise InputError(f"'{model}' is a part of a run; give the run itself, '{model.parent}'")
+    if (model / ENCODER).is_dir():
+        raise InputError(f"'{model}' is a run that keeps no network to refine by; {_WANTED}")
+
+
+def _own_item(items: Embeddings, context: Embeddings | None) -> str:
+    """How an item is kept out of its own context."""
+    if context is None:
+        return "left out of its own context"
+    if not (items.named and context.named):
+        return "cannot be recognised in the gallery: no ids in both files"
+    return f"left out by id, {(own_gallery_rows(items, context) >= 0).sum()} times"

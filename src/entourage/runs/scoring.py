@@ -1,0 +1,86 @@
+"""What follows the training of an encoder: its scores on the test set, and the protocol they were measured under."""
+
+import numpy as np
+
+from entourage.errors import InputError
+from entourage.evaluation import Scores, evaluate_embeddings
+from entourage.runtime.progress import Progress
+from entourage.training.sampling import hold_out_classes, usable_classes
+from entourage.values import Embeddings
+
+__all__ = ["embed_images", "score_encoder", "training_protocol"]
+
+
+def score_encoder(
+    encoder, tests: dict, *, strict: bool, corrupt: list[str], nmi: bool, seed: int, progress: Progress | None = None
+) -> Scores:
+    """Scores of an encoder on its test sets: one searched among itself, or queries and their gallery.
+
+    Parameters
+    ----------
+    encoder : what turns the pictures into vectors.
+    tests : the image sets by name: test, or query and gallery.
+    strict : whether a picture that cannot be decoded is an error.
+    corrupt : where the paths of pictures that cannot be decoded are added.
+    nmi : whether to cluster the pictures for NMI.
+    seed : of the clusters.
+    progress : called as progress(title, done, total).
+    """
+    options = {"strict": strict, "corrupt": corrupt, "progress": progress}
+    embedded = [embed_images(encoder, images, **options)[1] for images in tests.values()]
+    gallery = embedded[1] if len(embedded) > 1 else None
+    return evaluate_embeddings(embedded[0], gallery, nmi=nmi, seed=seed, progress=progress)
+
+
+def embed_images(encoder, images, **options) -> tuple[np.ndarray, Embeddings]:
+    """Rows (n,) of the pictures that can be decoded, and how the encoder sees them; options: of `embed_shards`."""
+    from entourage.encoders.embedding import embed_shards
+
+    rows, vectors = next(embed_shards(encoder, images, shard_size=len(images), **options))
+    if not len(rows):
+        raise InputError(f"none of the {len(images)} pictures to test with can be decoded; check the files")
+    columns = {name: getattr(images, name, None) for name in ("cameras", "sequences")}
+    columns = {name: values[rows] for name, values in columns.items() if values is not None}
+    return rows, Embeddings.from_vectors(vectors, images.ids[rows], images.labels[rows], **columns)
+
+
+def training_protocol(source, system: str, settings, training, tests: dict, history) -> dict:
+    """What the encoder was trained on and by, and which epoch was kept.
+
+    Parameters
+    ----------
+    source : the dataset, folder, .csv or file of vectors.
+    system, settings : by what it was trained.
+    training : the image set it learned from.
+    tests : the image sets it is tested on, by name.
+    history : of the training.
+    """
+    best = history.best_score
+    chosen = "the last" if best is None else f"best MAP@R of held-out training classes, {100 * best:.2f} %"
+    kind = "vectors" if hasattr(training, "vectors") else "pictures"
+    return {
+        "data": f"{source}, {' in '.join(tests)}: {_unseen(training, tests)}",
+        "trained_on": f"{len(training)} {kind} of {_classes(training, settings)}",
+        "system": system,
+        **{name: getattr(settings, name) for name in ("encoder", "loss", "seed") if hasattr(settings, name)},
+        "epoch_kept": f"{history.best_epoch} of {history.epoch}: {chosen}",
+    }
+
+
+def _classes(training, settings) -> str:
+    """How many, how many are held out, and what was asked for in vain."""
+    held_out = hold_out_classes(training.labels, settings.validation_share, settings.seed)
+    count = len(np.unique(training.labels[held_out]))
+    note = f", {count} of them held out to choose the epoch" if count else ""
+    if settings.validation_share and not count:
+        note = ", too few to hold some out and choose the epoch by them"
+    learned = len(usable_classes(training.labels[~held_out]))
+    if learned < settings.batch_classes:
+        note += f"; batches of {learned} classes, as there are fewer than the {settings.batch_classes} asked for"
+    return f"{len(np.unique(training.labels))} classes{note}"
+
+
+def _unseen(training, tests: dict) -> str:
+    tested = np.unique(np.concatenate([np.unique(images.labels) for images in tests.values()]))
+    seen = int(np.isin(tested, training.labels).sum())
+    return f"{seen} of {len(tested)} classes were trained on too" if seen else "classes unseen in training"

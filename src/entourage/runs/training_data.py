@@ -1,0 +1,64 @@
+"""What precedes the training of an encoder: the sets it learns from and is tested on, and whether they will do."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from entourage import data
+from entourage.errors import InputError
+from entourage.evaluation.exclusions import any_match
+from entourage.runtime.progress import Progress
+from entourage.training.sampling import usable_classes
+
+__all__ = ["check_pictures", "load_sets", "with_encoder"]
+
+
+def load_sets(source, root, options: dict) -> tuple:
+    """The training set, and the sets to test on by name: test, or query and gallery.
+
+    Parameters
+    ----------
+    source : a dataset, folder, .csv or file of vectors, as `data.load` takes it.
+    root : the folder of datasets, or where the paths of a .csv start.
+    options : of the dataset.
+    """
+    names = data.splits(source, root, **options)
+    training = data.load(source, "train", root, **options)
+    tests = {name: data.load(source, name, root, **options) for name in names if name != "train"}
+    queries, gallery = tests[names[1]], tests[names[-1]]
+    if not any_match(queries, gallery):
+        raise InputError(
+            f"no picture of {source} to test with has another of its class to find, so that every score would be 0; "
+            "wanted test classes of two pictures or more (by two cameras, or in two sequences, where these are known)"
+        )
+    _check_enough(source, training.labels, np.concatenate([queries.labels, gallery.labels]))
+    return training, tests
+
+
+def with_encoder(settings, items):
+    """The settings with the encoder that "auto" stands for, so that the run says which it is."""
+    if settings.encoder != "auto":
+        return settings
+    from entourage.encoders.saving import small_encoder_for
+
+    return replace(settings, encoder=small_encoder_for(items))
+
+
+def check_pictures(sets, workers: int | None, progress: Progress | None) -> None:
+    """Refuse the first picture of image sets that cannot be decoded: now, not after hours of training."""
+    from entourage.data.decoding import check_decodable  # here: torch takes seconds
+
+    for images in sets:
+        check_decodable(images, workers=workers, progress=progress)
+
+
+def _check_enough(source, trained: np.ndarray, tested: np.ndarray) -> None:
+    """Two classes to learn from, or a sentence that says where the others are."""
+    learned, train = len(usable_classes(trained)), len(np.unique(trained))
+    total = len({*trained.tolist(), *tested.tolist()})
+    if learned < 2:
+        raise InputError(
+            f"{train} of the {total} classes of {source} train and the others test, and {learned} of those that train "
+            "have two or more items; wanted two such classes: bring more, or let more train where the data do not say "
+            "which (--data-option train_share=0.7)"
+        )

@@ -53,10 +53,10 @@ class Absent:
 
 
 def run_commands(commands: dict[str, str], out: Path) -> dict[str, dict]:
+    from entourage.compare.contenders import CONTENDERS
     from typer.testing import CliRunner
 
     from entourage.cli import app
-    from entourage.compare.contenders import CONTENDERS
 
     methods = ",".join(name for name, contender in CONTENDERS.items() if contender.learns_with is None)
     outcomes = {}

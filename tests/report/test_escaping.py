@@ -14,8 +14,8 @@ from entourage.report.page import Page, Section
 from entourage.report.pictures import Picture
 from entourage.report.rankings import Cell, Ranking
 from entourage.report.refinement import refinement_page
-from entourage.runs.media import Looks
-from entourage.runs.refine import keep_refinement
+from entourage.runs.media import Media
+from entourage.runs.refine import write_refinement
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -67,8 +67,8 @@ def test_a_run_full_of_hostile_names_has_the_page_of_any_other(refiner, tmp_path
     names = np.array(HOSTILE)[np.arange(len(items)) // 10]
     ids = np.array([f"{name} {row}" for row, name in enumerate(names)])
     hostile = Embeddings.from_vectors(items.vectors, ids, names)
-    looks = Looks(texts=[f"{name} text {row}" for row, name in enumerate(names)])
-    html = refinement_page(keep_refinement(tmp_path / "run", refiner, hostile, looks=looks), []).html()
+    media = Media(texts=[f"{name} text {row}" for row, name in enumerate(names)])
+    html = refinement_page(write_refinement(tmp_path / "run", refiner, hostile, media=media), []).html()
     check_whole(html)
     assert {each.text for each in find(html, "h4")} <= set(HOSTILE)
     shown = [each.text for each in find(html, "li", "cell")]

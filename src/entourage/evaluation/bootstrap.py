@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.errors import InputError
+from entourage.runtime.randomness import generator
 from entourage.values import BoolArray, FloatArray
 
 __all__ = ["Interval", "harm", "paired_bootstrap", "paired_bootstraps"]
@@ -107,7 +108,7 @@ def _differences(values: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]
 
 def _resampled_means(differences: FloatArray, resamples: int, seed: int) -> NDArray[np.float64]:
     """(resamples, M) of differences (N, M): how often each query is drawn, times what it differs by."""
-    count, rng = len(differences), np.random.default_rng(seed)
+    count, rng = len(differences), generator(seed)
     drawn = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(resamples))
     means: NDArray[np.float64] = np.stack([often @ differences for often in drawn]) / count
     return means

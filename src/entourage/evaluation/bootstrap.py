@@ -98,12 +98,13 @@ def paired_bootstraps(
 
 
 def _differences(values: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
-    values, reference = np.asarray(values, np.float64), np.asarray(reference, np.float64)
-    if values.shape != reference.shape or values.ndim != 1 or not len(values):
+    one, other = np.asarray(values, np.float64), np.asarray(reference, np.float64)
+    if one.shape != other.shape or one.ndim != 1 or not len(one):
         raise InputError(
-            f"values have shape {values.shape} and the reference {reference.shape}; wanted one of each per query, (N,)"
+            f"values have shape {one.shape} and the reference {other.shape}; wanted one of each per query, (N,)"
         )
-    return values - reference
+    difference: NDArray[np.float64] = one - other
+    return difference
 
 
 def _resampled_means(differences: FloatArray, resamples: int, seed: int) -> NDArray[np.float64]:

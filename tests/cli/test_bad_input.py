@@ -54,7 +54,7 @@ BAD = {
     # outputs
     "output in the way": ("refine v.npy --model model --out there.npy", "there.npy exists already"),
     "model in the way": ("fit v.npy --labels l.npy --out model", "model exists already"),
-    "never ours to replace": ("fit v.npz --out precious --overwrite", "precious is a folder that entourage did not"),
+    "never ours to replace": ("fit v.npz --out precious --overwrite", "precious is a folder that Entourage did not"),
     "model over a file": ("fit v.npz --out l.csv --overwrite", "--out is l.csv; wanted the name of a folder"),
     "model over here": ("fit v.npz --out . --overwrite", "--out is .; wanted the name of a folder"),
     "another format": ("refine v.npy --model model --out out.npz", "call it out.npy"),

@@ -254,7 +254,7 @@ def _check(training: Embeddings, test: Embeddings, seeds: int) -> None:
 
 
 def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) -> dict[str, Any]:
-    codes = label_codes(test.labels)
+    codes = label_codes(labels_of(test, "test"))
     return {
         "split": split,
         "training_items": len(training),
@@ -286,4 +286,4 @@ def _warnings(training: Embeddings, test: Embeddings) -> list[str]:
 
 
 def _seen_classes(training: Embeddings, test: Embeddings) -> int:
-    return len(np.intersect1d(*shared_codes(training.labels, test.labels)))
+    return len(np.intersect1d(*shared_codes(labels_of(training), labels_of(test))))

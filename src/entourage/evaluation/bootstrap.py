@@ -97,12 +97,12 @@ def paired_bootstraps(
 
 
 def _differences(values: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
-    values, reference = np.asarray(values, np.float64), np.asarray(reference, np.float64)
-    if values.shape != reference.shape or values.ndim != 1 or not len(values):
+    both = np.asarray(values, np.float64), np.asarray(reference, np.float64)
+    if both[0].shape != both[1].shape or both[0].ndim != 1 or not both[0].size:
         raise InputError(
-            f"values have shape {values.shape} and the reference {reference.shape}; wanted one of each per query, (N,)"
+            f"values have shape {both[0].shape} and the reference {both[1].shape}; give both as (N,), one per query"
         )
-    return values - reference
+    return np.subtract(*both)
 
 
 def _resampled_means(differences: FloatArray, resamples: int, seed: int) -> NDArray[np.float64]:

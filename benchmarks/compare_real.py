@@ -70,7 +70,7 @@ def load(folder: Path, progress) -> Embeddings:
         seen = np.isin(labels, training.labels)
         pixels = np.stack([np.asarray(Image.open(file).convert("L")) for file in files])
         by = BaselineSettings(epochs=ENCODER_EPOCHS, validation_share=0.0)
-        encoder, _ = train_baseline(ImageArray(pixels[seen], labels[seen]), by, progress=progress)
+        encoder, _, _ = train_baseline(ImageArray(pixels[seen], labels[seen]), by, progress=progress)
         ENCODED.mkdir(exist_ok=True)
         np.save(kept, embed(encoder, pixels, progress=progress))
     return Embeddings.from_vectors(np.load(kept), labels=labels)

@@ -19,8 +19,8 @@ from entourage.neighbors import search
 from entourage.refiner.paper import attention_cpu
 from entourage.refiner.paper.network import FEW, PaperNetwork
 from entourage.refiner.universal import universal_network
+from entourage.runtime.randomness import seeded_weights
 from entourage.runtime.threads import blocks, in_threads
-from entourage.training.loop import seeded
 from entourage.values import Embeddings, Neighbors
 from headline import PAPERS_GPU, STEPS, refined_given
 from samples import clustered_items
@@ -37,7 +37,7 @@ TORCH_AT_ONCE = 4096  # with which torch multiplies fastest
 def run(n: int, quick: bool) -> Iterator[Result]:
     items = labelled(n)
     found = search(items, k=universal_network().n_neighbors)
-    paper = seeded(0, lambda: PaperNetwork(DIM, BLOCKS)).eval()
+    paper = seeded_weights(0, lambda: PaperNetwork(DIM, BLOCKS)).eval()
     yield from paper_and_relational(items, found, paper, repeats=3)
     yield from served(items, paper)
 

@@ -9,17 +9,19 @@ import torch
 from torch import nn
 
 from entourage.errors import FileError, MissingExtra
+from entourage.runtime.randomness import seeded_weights
 from entourage.training.log import RunLog
-from entourage.training.loop import fit_model, seeded
+from entourage.training.loop import fit_model
 from entourage.training.schedule import step_schedule
+from entourage.training.settings import Checkpointing, FitSettings, Reporting
 
 
 class Crash(Exception):
     """Stands for a power cut."""
 
 
-def fit(log, *, crash_in=None, epochs=4, **options):
-    model = seeded(0, lambda: nn.ModuleDict({"encoder": nn.Linear(3, 2), "loss": nn.Linear(2, 1)}))
+def fit(log, *, crash_in=None, epochs=4, checkpoint=None, resume=False, **reporting):
+    model = seeded_weights(0, lambda: nn.ModuleDict({"encoder": nn.Linear(3, 2), "loss": nn.Linear(2, 1)}))
     groups = [{"params": model["encoder"].parameters()}, {"params": model["loss"].parameters(), "lr": 0.5}]
 
     def batches(epoch):
@@ -30,14 +32,12 @@ def fit(log, *, crash_in=None, epochs=4, **options):
     return fit_model(
         model,
         torch.optim.SGD(groups, 0.01),
+        FitSettings(epochs=epochs, patience=100, schedule=step_schedule([2])),
         batches=batches,
         loss=lambda x: model["loss"](model["encoder"](x)).square().mean(),
         evaluate=lambda: 0.25,
-        epochs=epochs,
-        patience=100,
-        schedule=step_schedule([2]),
-        log=log,
-        **options,
+        checkpointing=checkpoint and Checkpointing(checkpoint, resume=resume),
+        reporting=Reporting(log, **reporting),
     )
 
 

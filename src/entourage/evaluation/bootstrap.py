@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.errors import InputError
+from entourage.runtime.randomness import generator
 from entourage.values import BoolArray, FloatArray
 
 __all__ = ["Interval", "harm", "paired_bootstrap", "paired_bootstraps"]
@@ -97,17 +98,18 @@ def paired_bootstraps(
 
 
 def _differences(values: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
-    both = np.asarray(values, np.float64), np.asarray(reference, np.float64)
-    if both[0].shape != both[1].shape or both[0].ndim != 1 or not both[0].size:
+    one, other = np.asarray(values, np.float64), np.asarray(reference, np.float64)
+    if one.shape != other.shape or one.ndim != 1 or not len(one):
         raise InputError(
-            f"values have shape {both[0].shape} and the reference {both[1].shape}; give both as (N,), one per query"
+            f"values have shape {one.shape} and the reference {other.shape}; give both as (N,), one per query"
         )
-    return np.subtract(*both)
+    difference: NDArray[np.float64] = one - other
+    return difference
 
 
 def _resampled_means(differences: FloatArray, resamples: int, seed: int) -> NDArray[np.float64]:
     """(resamples, M) of differences (N, M): how often each query is drawn, times what it differs by."""
-    count, rng = len(differences), np.random.default_rng(seed)
+    count, rng = len(differences), generator(seed)
     drawn = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(resamples))
     means: NDArray[np.float64] = np.stack([often @ differences for often in drawn]) / count
     return means

@@ -279,7 +279,7 @@ def _warnings(training: Embeddings, test: Embeddings) -> list[str]:
         warnings.append("all test items are of one class, so whatever is found is right")
     if seen:
         warnings.append(f"{seen} of the test classes are training classes too: this is not a zero-shot comparison")
-    if len(usable_classes(training.labels)) < LEAST_CLASSES:
+    if len(usable_classes(labels_of(training))) < LEAST_CLASSES:
         few = f"fewer than {LEAST_CLASSES} training classes have two or more items"
         warnings.append(f"{few}, so all methods keep their default settings")
     return warnings

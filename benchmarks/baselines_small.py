@@ -53,7 +53,7 @@ def measure(training, test, settings: BaselineSettings, methods: list[str], prog
     """Method -> metric -> score on the test classes."""
     if not methods:
         return {}
-    encoder, _ = train_baseline(training, settings, progress=progress)
+    encoder, _, _ = train_baseline(training, settings, progress=progress)
     seen, unseen = (
         Embeddings.from_vectors(embed(encoder, images, progress=progress), images.ids, images.labels)
         for images in (training, test)

@@ -109,7 +109,7 @@ def measure(
     run: the folder of the training, which goes on with what an interrupted one has left there.
     """
     interrupted = (run / CHECKPOINT).exists()
-    encoder, history = train_cross_image(training, settings, run_folder=run, resume=interrupted, progress=progress)
+    encoder, history, _ = train_cross_image(training, settings, run_folder=run, resume=interrupted, progress=progress)
     blocks, gradients = load_blocks(run / "cross_image"), read_gradients(run)
     encoded = encode(encoder, blocks, test, progress=progress)
     items = Embeddings.from_vectors(encoded.vectors.numpy(), test.ids, test.labels)

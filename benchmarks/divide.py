@@ -100,9 +100,9 @@ def baseline_settings(settings: DivideSettings) -> BaselineSettings:
 def embedded(model: str, training, test, settings: DivideSettings, progress) -> Embeddings:
     """The test classes by an encoder trained in one of both ways, with settings that are otherwise the same."""
     if model == "divided":
-        encoder, _ = train_divided(training, settings, progress=progress)
+        encoder, _, _ = train_divided(training, settings, progress=progress)
     else:
-        encoder, _ = train_baseline(training, baseline_settings(settings), progress=progress)
+        encoder, _, _ = train_baseline(training, baseline_settings(settings), progress=progress)
     return Embeddings.from_vectors(embed(encoder, test, progress=progress), test.ids, test.labels)
 
 

@@ -206,7 +206,7 @@ class Bench:
         settings = self.settings(seed, **changes)
         key = json.dumps(to_dict(settings), sort_keys=True)
         if key not in self.trained:
-            encoder, trained, _ = fit_intra_batch(self.training, settings, progress=self.progress)
+            (encoder, *_), trained = fit_intra_batch(self.training, settings, progress=self.progress)
             if settings == self.settings(seed):
                 folder = self.teachers / str(seed)
                 folder.mkdir()

@@ -33,9 +33,9 @@ from entourage.refiner.scorer import RelationScorer
 from entourage.refiner.scorer_training import fit_scorer, new_scorer
 from entourage.refiner.universal import UNIVERSAL_FILE
 from entourage.runtime.progress import terminal_progress
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
-from entourage.training.loop import seeded
 from entourage.values import Embeddings, label_codes
 
 RESULTS = Path(__file__).parent / "results" / "universal.json"
@@ -139,13 +139,13 @@ def glyph_sources(progress) -> tuple[list, list]:
         seen = np.isin(codes, np.random.default_rng(seed).permutation(codes.max() + 1)[:n_classes])
         few = seen & (np.arange(len(codes)) % 60 < 12)  # of 60 pictures a class
         by = BaselineSettings(epochs=epochs, seed=seed, validation_share=0.0)
-        encoder, _ = train_baseline(ImageArray(train.pixels[few], train.labels[few]), by, progress=progress)
+        encoder, _, _ = train_baseline(ImageArray(train.pixels[few], train.labels[few]), by, progress=progress)
         learned_from.append((embed(encoder, train.pixels[~seen]), label_codes(train.labels[~seen])))
         unseen.append((embed(encoder, test.pixels), label_codes(test.labels)))
     for images, sources in ((train, learned_from), (test, unseen)):
         codes = label_codes(images.labels)
         pixels = images.pixels.reshape(len(codes), -1).astype(np.float32)
-        sources.append((embed(seeded(5, SmallResNet), images.pixels), codes))
+        sources.append((embed(seeded_weights(5, SmallResNet), images.pixels), codes))
         sources.append((PCA(64, random_state=SEED).fit(pixels[::7]).transform(pixels), codes))
     return learned_from, unseen
 

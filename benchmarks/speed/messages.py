@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems.intra_batch.contexts import Contexts, find_contexts
 from entourage.systems.intra_batch.inference import refine_in_contexts
 from entourage.systems.intra_batch.network import MessagePassing
-from entourage.training.loop import seeded
 from entourage.values import Embeddings
 from samples import DIMENSIONS, clustered_items
 from timing import Result, best_times
@@ -32,7 +32,7 @@ def run(n: int, quick: bool) -> Iterator[Result]:
 
 
 def refinement(items: Embeddings, contexts: Contexts, steps: int) -> Result:
-    network = seeded(0, lambda: MessagePassing(DIMENSIONS, steps)).eval()
+    network = seeded_weights(0, lambda: MessagePassing(DIMENSIONS, steps)).eval()
     refined = {}
     contenders = {
         "contexts": lambda: find_contexts(items),

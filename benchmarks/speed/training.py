@@ -14,7 +14,7 @@ from entourage.neighbors import search
 from entourage.refiner.paper.learning import batch_loss
 from entourage.refiner.paper.network import PaperNetwork
 from entourage.refiner.paper.settings import PaperSettings
-from entourage.training.loop import seeded
+from entourage.runtime.randomness import seeded_weights
 from entourage.training.losses import multi_similarity
 from entourage.training.sampling import class_balanced_batches
 from entourage.values import Embeddings
@@ -38,7 +38,7 @@ def step(items: Embeddings, context: np.ndarray, per_class: int) -> Result:
     settings = PaperSettings(batch_classes=BATCH // per_class, batch_per_class=per_class)
     codes = items.labels
     batch = next(iter(class_balanced_batches(codes, settings.batch_classes, per_class, seed=0, epoch=1)))
-    ours, theirs = (seeded(0, lambda: PaperNetwork(DIM, BLOCKS)) for _ in range(2))
+    ours, theirs = (seeded_weights(0, lambda: PaperNetwork(DIM, BLOCKS)) for _ in range(2))
     loss = batch_loss(settings, ours, items, codes, np.arange(len(items)), context)
     vectors, labels = torch.from_dlpack(items.vectors), torch.from_dlpack(codes)
 

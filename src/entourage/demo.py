@@ -104,7 +104,7 @@ def run_demo(
 def _embedded(seen, unseen, settings: DemoSettings, seed: int, progress: Progress | None) -> list[Embeddings]:
     """Both sets as an encoder sees them that was trained on the first."""
     by = BaselineSettings(epochs=settings.encoder_epochs, seed=seed, validation_share=0.0)
-    encoder, _ = train_baseline(seen, by, progress=progress)
+    encoder, _, _ = train_baseline(seen, by, progress=progress)
     return [
         Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), labels=images.labels)
         for images in (seen, unseen)

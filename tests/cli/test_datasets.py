@@ -87,7 +87,7 @@ def test_a_new_root_is_made_and_told_but_not_the_folders_above_it(site, tmp_path
     monkeypatch.setattr(omniglot, "EXPECTED", {"train": Count(1, 1)})
     result = run("datasets get omniglot --root new")
     assert (result.exit_code, result.stdout) == (0, "omniglot is under new: train 1\n")
-    assert result.stderr.startswith(f"warning: the folder {tmp_path}/new did not exist and is made\nfetching")
+    assert result.stderr.startswith(f"warning: the folder {tmp_path}/new did not exist and has been created\nfetching")
     assert (tmp_path / "new/omniglot/images_background").is_dir()
 
 

@@ -106,7 +106,7 @@ def test_a_class_in_train_and_validation_is_warned_of(table):
 
 
 def test_a_class_of_one_image_is_warned_of(table):
-    with pytest.warns(EntourageWarning, match="1 of 2 classes with one image only in test, the first is 2"):
+    with pytest.warns(EntourageWarning, match="1 of 2 classes with only one image in test, the first is 2"):
         csv_table.load("test", table(BOXED))
 
 

@@ -9,8 +9,10 @@ import torch
 from tests.data.pictures import write_picture
 
 from entourage.data.arrays import ImageArray
+from entourage.data.batches import PictureBatches
 from entourage.data.decoding import check_decodable, decoded
 from entourage.data.files import ImageFiles
+from entourage.data.preprocessing import Preprocessing
 from entourage.errors import CorruptImage, InputError
 
 
@@ -36,9 +38,9 @@ def files(tmp_path):
 def test_batches_come_in_the_order_asked_for(workers):
     batches = [np.array([3, 1]), np.array([0, 2, 4]), np.array([1])]
     found = list(decoded(numbered(5), batches, as_tensor, workers=workers))
-    assert [rows.tolist() for rows, _ in found] == [[3, 1], [0, 2, 4], [1]]
-    assert [pictures.shape for _, pictures in found] == [(2, 1, 2, 2), (3, 1, 2, 2), (1, 1, 2, 2)]
-    assert [pictures[:, 0, 0, 0].tolist() for _, pictures in found] == [[3, 1], [0, 2, 4], [1]]
+    assert [batch.rows.tolist() for batch in found] == [[3, 1], [0, 2, 4], [1]]
+    assert [batch.pictures.shape for batch in found] == [(2, 1, 2, 2), (3, 1, 2, 2), (1, 1, 2, 2)]
+    assert [batch.pictures[:, 0, 0, 0].tolist() for batch in found] == [[3, 1], [0, 2, 4], [1]]
 
 
 def test_order_holds_when_the_first_picture_is_the_slowest():
@@ -47,12 +49,12 @@ def test_order_holds_when_the_first_picture_is_the_slowest():
         return as_tensor(picture, row)
 
     found = list(decoded(numbered(6), [np.arange(3), np.arange(3, 6)], slow_first, workers=3))
-    assert [pictures[:, 0, 0, 0].tolist() for _, pictures in found] == [[0, 1, 2], [3, 4, 5]]
+    assert [batch.pictures[:, 0, 0, 0].tolist() for batch in found] == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_the_transform_is_told_the_row():
     found = list(decoded(numbered(3), [[2, 0]], lambda picture, row: torch.full((1, 1, 1), float(row))))
-    assert found[0][1].flatten().tolist() == [2, 0]
+    assert found[0].pictures.flatten().tolist() == [2, 0]
 
 
 def test_only_a_few_batches_are_decoded_ahead():
@@ -88,22 +90,24 @@ def test_no_thread_is_left_when_the_reader_stops_early():
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("decoding")]
 
 
-def test_corrupt_images_are_left_out_and_listed_once(files, tmp_path):
-    corrupt = []
+def test_corrupt_images_are_left_out_of_their_batch_which_names_them(files, tmp_path):
+    found = list(decoded(files, [[0, 1, 2], [4, 5], [1, 3]], as_tensor))
+    assert [batch.rows.tolist() for batch in found] == [[0, 2], [], [3]]
+    assert [batch.pictures[:, 0, 0, 0].tolist() for batch in found if len(batch)] == [[0, 2], [3]]
+    named = [[str(tmp_path / name) for name in names] for names in (["1.png"], ["4.png", "5.png"], ["1.png"])]
+    assert [list(batch.corrupt) for batch in found] == named
+
+
+def test_a_pass_names_every_corrupt_picture_once_and_skips_batches_without_any_left(files, tmp_path):
+    batches = PictureBatches(files, [np.array(rows) for rows in ([0, 1, 2], [4, 5], [1, 3])], Preprocessing.small())
     for _ in range(2):
-        found = list(decoded(files, [[0, 1, 2], [4, 5], [1, 3]], as_tensor, corrupt=corrupt))
-        assert [rows.tolist() for rows, _ in found] == [[0, 2], [3]]
-        assert [pictures[:, 0, 0, 0].tolist() for _, pictures in found] == [[0, 2], [3]]
-    assert corrupt == [str(tmp_path / name) for name in ("1.png", "4.png", "5.png")]
-
-
-def test_nobody_has_to_ask_for_the_list(files):
-    assert [rows.tolist() for rows, _ in decoded(files, [[1, 0]], as_tensor)] == [[0]]
+        assert [batch.rows.tolist() for batch in batches] == [[0, 2], [3]]
+    assert batches.corrupt == [str(tmp_path / name) for name in ("1.png", "4.png", "5.png")]
 
 
 def test_strict_refuses_the_first_corrupt_image(files):
     stream = decoded(files, [[0], [1, 4]], as_tensor, strict=True)
-    assert next(stream)[0].tolist() == [0]
+    assert next(stream).rows.tolist() == [0]
     with pytest.raises(CorruptImage, match=r"1\.png"):
         next(stream)
 

@@ -152,6 +152,6 @@ def test_no_server_at_all(tmp_path):
 
 
 def test_a_disk_without_room_is_told_before(site, tmp_path):
-    with pytest.raises(FileError, match=r"GB left; birds\.zip needs 2000000\.0 GB"):
+    with pytest.raises(FileError, match=r"GB left; wanted 2000000\.0 GB to fetch and unpack birds\.zip"):
         fetch(birds(site, size=10**15), tmp_path)
     assert site.asked == []

@@ -136,7 +136,7 @@ def _damaged(folder):
         ("cut.png", "."),
         ("flipped.png", "."),
         ("empty.jpg", "it is empty"),
-        ("page.jpg", "it is no image"),
+        ("page.jpg", "it is not an image"),
         ("folder.jpg", "it is a folder"),
         ("nothing.jpg", "there is no such file"),
     ],

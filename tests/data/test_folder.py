@@ -86,7 +86,7 @@ def test_a_class_in_train_and_test_is_warned_of(tmp_path):
 
 def test_a_class_of_one_image_is_warned_of_and_kept(tmp_path):
     write_pictures(tmp_path, ["a/1.jpg", "b/1.jpg", "b/2.jpg"])
-    with pytest.warns(EntourageWarning, match="1 of 1 classes with one image only in train, the first is 'a'"):
+    with pytest.warns(EntourageWarning, match="1 of 1 classes with only one image in train, the first is 'a'"):
         assert len(folder.load("train", tmp_path)) == 1
 
 

@@ -115,7 +115,7 @@ def test_another_size_keeps_the_proportions():
         ({"crop": (1, 2, 3)}, r"crop is \(1, 2, 3\); wanted"),
         ({"crop": "224"}, "crop is '224'; wanted"),
         ({"mean": (0.5,)}, r"mean is \(0.5,\); wanted 3 numbers"),
-        ({"std": (0.5, 0.5, 0.0)}, "std above 0"),
+        ({"std": (0.5, 0.5, 0.0)}, "wanted 3 numbers above 0"),
         ({"mean": None}, "give both or neither"),
         ({"resample": "cubic"}, "resample is 'cubic'; wanted one of nearest, bilinear"),
         ({"min_area": 0}, "min_area is 0; wanted a share above 0"),

@@ -28,7 +28,7 @@ def test_half_of_the_classes_train_and_the_others_test_in_the_order_of_the_file(
 def test_the_whole_file_needs_no_labels(tmp_path):
     np.save(tmp_path / "v.npy", VECTORS)
     assert len(data.load(tmp_path / "v.npy", "all")) == 6
-    with pytest.raises(InputError, match=r"v\.npy has no labels of its own; wanted one per vector"):
+    with pytest.raises(InputError, match=r"v\.npy has no labels of its own; wanted one for each vector"):
         data.load(tmp_path / "v.npy", "train")
     np.save(tmp_path / "l.npy", [0, 0, 1, 1, 2, 2])
     assert data.load(tmp_path / "v.npy", "test", labels=str(tmp_path / "l.npy")).labels.tolist() == [1, 1, 2, 2]
@@ -49,5 +49,5 @@ def test_what_cannot_be_divided_is_refused(file, tmp_path):
     with pytest.raises(FileError, match="does not exist"):
         data.load(tmp_path / "nothing.npz", "train")
     np.savez(tmp_path / "one.npz", vectors=VECTORS, labels=["a"] * 6)
-    with pytest.raises(FileError, match="has 1 class, 'a'; wanted two or more classes"):
+    with pytest.raises(FileError, match="has 1 class, 'a'; wanted two or more"):
         data.load(tmp_path / "one.npz", "train")

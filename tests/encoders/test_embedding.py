@@ -10,7 +10,7 @@ from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import CallableEncoder, SmallResNet
 from entourage.encoders.embedding import embed, embed_shards, shard_rows
 from entourage.errors import EntourageWarning, InputError
-from entourage.training.loop import seeded
+from entourage.runtime.randomness import seeded_weights
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (7, 32, 32), dtype=np.uint8)
 
@@ -38,7 +38,7 @@ class PictureSet:
 
 
 def small(**options):
-    return seeded(0, lambda: SmallResNet(dim=24, width=8, **options))
+    return seeded_weights(0, lambda: SmallResNet(dim=24, width=8, **options))
 
 
 def test_pictures_become_unit_vectors_whatever_the_batch():
@@ -117,25 +117,28 @@ def test_nothing_but_corrupt_pictures(decoding):
 
 def test_shards_together_are_the_whole():
     shards = list(embed_shards(small(), PIXELS, shard_size=3, at_once=2))
-    assert [rows.tolist() for rows, _ in shards] == [[0, 1, 2], [3, 4, 5], [6]]
-    np.testing.assert_allclose(np.concatenate([vectors for _, vectors in shards]), embed(small(), PIXELS), atol=1e-6)
+    assert [shard.rows.tolist() for shard in shards] == [[0, 1, 2], [3, 4, 5], [6]]
+    np.testing.assert_allclose(np.concatenate([shard.vectors for shard in shards]), embed(small(), PIXELS), atol=1e-6)
 
 
 def test_a_run_goes_on_with_the_shards_that_are_left():
     whole = list(embed_shards(small(), PIXELS, shard_size=3))
     seen = []
     rest = list(embed_shards(small(), PIXELS, shard_size=3, shards=[2, 0], progress=lambda *r: seen.append(r)))
-    for (rows, vectors), number in zip(rest, [2, 0], strict=True):
-        assert np.array_equal(rows, whole[number][0]) and np.array_equal(vectors, whole[number][1])
+    for shard, number in zip(rest, [2, 0], strict=True):
+        assert np.array_equal(shard.rows, whole[number].rows) and np.array_equal(shard.vectors, whole[number].vectors)
     assert seen[-1] == ("embedding", 4, 4)
 
 
 def test_a_shard_without_a_picture_left_is_empty(decoding):
-    corrupt = []
-    shards = list(embed_shards(small(), PictureSet(PIXELS, corrupt=[1, 3, 4, 5]), shard_size=3, corrupt=corrupt))
-    assert [rows.tolist() for rows, _ in shards] == [[0, 2], [], [6]]
-    assert shards[1][1].shape == (0, 24)
-    assert [str(path) for path in corrupt] == [f"folder/{row}.png" for row in (1, 3, 4, 5)]
+    shards = list(embed_shards(small(), PictureSet(PIXELS, corrupt=[1, 3, 4, 5]), shard_size=3))
+    assert [shard.rows.tolist() for shard in shards] == [[0, 2], [], [6]]
+    assert shards[1].vectors.shape == (0, 24)
+    assert [shard.corrupt for shard in shards] == [
+        ["folder/1.png"],
+        ["folder/3.png", "folder/4.png", "folder/5.png"],
+        [],
+    ]
 
 
 # ---- encoders of one's own ---------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from tests.encoders.tiny_models import CONFIGS, MAPS, SIZE, tiny
 
 from entourage.encoders import HuggingFaceEncoder
 from entourage.errors import InputError
-from entourage.training.loop import seeded
+from entourage.runtime.randomness import seeded_weights
 
 
 def pictures(size: int = SIZE, count: int = 3) -> torch.Tensor:
@@ -15,7 +15,9 @@ def pictures(size: int = SIZE, count: int = 3) -> torch.Tensor:
 
 
 def test_resnet_50_from_scratch_has_the_published_size_and_learns(one_thread):
-    encoder = seeded(0, lambda: HuggingFaceEncoder.from_name("resnet", pretrained=False, dim=512, pooling="max"))
+    encoder = seeded_weights(
+        0, lambda: HuggingFaceEncoder.from_name("resnet", pretrained=False, dim=512, pooling="max")
+    )
     assert sum(weight.numel() for weight in encoder.backbone.parameters()) == 23_508_032
     assert sum(weight.numel() for weight in encoder.projection.parameters()) == 2048 * 512 + 512
     assert encoder.feature_map(pictures(64, 2)).shape == (2, 2048, 2, 2)

@@ -91,7 +91,7 @@ def test_a_folder_in_the_way_stays_unless_allowed(tmp_path):
 
 def test_a_saved_encoder_takes_no_options(tmp_path):
     save_encoder(tmp_path / "e", SmallResNet(dim=8, width=4))
-    with pytest.raises(InputError, match="settings of its own; leave out dim"):
+    with pytest.raises(InputError, match="options of its own; leave out dim"):
         build_encoder(str(tmp_path / "e"), dim=9)
 
 

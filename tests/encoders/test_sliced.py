@@ -40,11 +40,9 @@ def test_it_comes_back_as_it_was(inner, tmp_path):
 
 
 def test_dimensions_that_do_not_divide_are_refused():
-    with pytest.raises(
-        InputError, match="8 dimensions for 3 slices; wanted as many for each: choose dim a multiple of 3"
-    ):
+    with pytest.raises(InputError, match=r"which 3 slices do not divide evenly.*make dim a multiple of 3"):
         SlicedEncoder(VectorEncoder(5, 8), 3)
-    with pytest.raises(InputError, match="for 0 slices"):
+    with pytest.raises(InputError, match="which 0 slices do not divide"):
         SlicedEncoder(VectorEncoder(5, 8), 0)
 
 

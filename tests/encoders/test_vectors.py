@@ -55,7 +55,7 @@ def test_what_does_not_fit_is_refused(encoder, items, said):
 
 
 def test_bad_options_are_refused():
-    with pytest.raises(InputError, match="the encoder linear takes vectors; wanted items that are vectors, or in_dim"):
+    with pytest.raises(InputError, match="the encoder linear takes vectors of in_dim dimensions, which is missing"):
         build_encoder("linear", dim=4)
     with pytest.raises(InputError, match="an option of the encoder mlp is 'width'"):
         build_encoder("mlp", in_dim=4, width=4)

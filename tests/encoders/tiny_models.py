@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import transformers
 
-from entourage.training.loop import seeded
+from entourage.runtime.randomness import seeded_weights
 
 SIZE = 32
 TRANSFORMER = {
@@ -44,4 +44,4 @@ MAPS = {
 
 def tiny(kind: str):
     """A model of that kind, always with the same weights."""
-    return seeded(0, lambda: transformers.AutoModel.from_config(deepcopy(CONFIGS[kind]))).eval()
+    return seeded_weights(0, lambda: transformers.AutoModel.from_config(deepcopy(CONFIGS[kind]))).eval()

@@ -10,7 +10,7 @@ from entourage.refiner.paper import attention as block_module
 from entourage.refiner.paper import attention_cpu as cpu
 from entourage.refiner.paper.attention import CrossAttention
 from entourage.refiner.paper.network import PaperNetwork
-from entourage.training.loop import seeded
+from entourage.runtime.randomness import seeded_weights
 
 N, M, K, D, T = 7, 11, 4, 6, 3
 
@@ -57,7 +57,7 @@ def network_with_biases(out_dim=None) -> PaperNetwork:
                 torch.nn.init.normal_(parameter, std=0.5)
         return network
 
-    return seeded(0, build)
+    return seeded_weights(0, build)
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_tables_out_of_the_ordinary_give_the_same(data):
 def test_the_number_of_threads_changes_nothing():
     generator = torch.Generator().manual_seed(0)
     e, rows = torch.randn(3000, 16, generator=generator), torch.randint(3000, (3000, 4), generator=generator)
-    first, before, refined = seeded(0, lambda: CrossAttention(16)), torch.get_num_threads(), []
+    first, before, refined = seeded_weights(0, lambda: CrossAttention(16)), torch.get_num_threads(), []
     for count in (1, 2, 5):
         torch.set_num_threads(count)
         refined.append(first.refined(e, first.offer(e), rows)[0])
@@ -260,7 +260,7 @@ def test_gradients_are_finite_and_reach_every_parameter(data):
 
 
 def test_many_queries_of_a_shared_context_get_what_each_would_get_alone():
-    block = seeded(1, lambda: CrossAttention(D)).double()
+    block = seeded_weights(1, lambda: CrossAttention(D)).double()
     queries, context = torch.randn(2, 5, D, dtype=torch.float64), torch.randn(2, K, D, dtype=torch.float64)
     updates, weights = block.among(queries, *block.finished(context))
     for group in range(2):
@@ -281,7 +281,7 @@ def test_the_papers_network_has_its_twelve_million_parameters():
 
 def test_layers_start_as_in_the_papers_framework():
     """Glorot: uniform within ± sqrt(6 / (d + d)); biases zero."""
-    block = seeded(3, lambda: CrossAttention(128))
+    block = seeded_weights(3, lambda: CrossAttention(128))
     limit = math.sqrt(6 / 256)
     for name, parameter in block.named_parameters():
         if parameter.ndim == 1:

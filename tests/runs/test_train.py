@@ -24,6 +24,7 @@ from entourage.runs.train import train_run
 from entourage.runtime.config import to_dict
 from entourage.systems import SYSTEMS, System
 from entourage.systems.baseline.settings import BaselineSettings
+from entourage.systems.trained import TrainedEncoder
 from entourage.training.history import History
 from entourage.values import Embeddings
 
@@ -127,10 +128,10 @@ def test_persons_are_searched_without_what_their_own_camera_saw(tmp_path, monkey
 def test_a_system_of_the_table_is_called_with_its_own_settings(people, tmp_path, monkeypatch):
     calls = []
 
-    def train(images, settings, *, run_folder, resume, strict, corrupt, progress):
+    def train(images, settings, *, run_folder, resume, strict, progress):
         calls.append((len(images), settings, resume, strict))
         (run_folder / "log.jsonl").write_text('{"epoch": 0}\n')
-        return SmallResNet(dim=3, width=4), History([{"epoch": 0, "loss": None, "score": None}])
+        return TrainedEncoder(SmallResNet(dim=3, width=4), History([{"epoch": 0, "loss": None, "score": None}]), [])
 
     monkeypatch.setattr(runs, "trivial", train, raising=False)
     monkeypatch.setitem(SYSTEMS, "trivial", System(BaselineSettings, "entourage.runs.train:trivial"))
@@ -208,7 +209,7 @@ def test_a_run_that_has_no_checkpoint_yet_is_resumed_with_its_own_settings_only(
 
 def test_among_several_processes_only_the_first_writes(people, tmp_path, monkeypatch):
     def train(images, settings, *, run_folder, **options):
-        return SmallResNet(dim=3, width=4), History()
+        return TrainedEncoder(SmallResNet(dim=3, width=4), History(), [])
 
     monkeypatch.setattr(runs, "second", train, raising=False)
     monkeypatch.setitem(SYSTEMS, "second", System(BaselineSettings, "entourage.runs.train:second"))

@@ -17,6 +17,7 @@ from entourage.data.arrays import ImageArray
 from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import HuggingFaceEncoder, save_encoder
 from entourage.runtime import distributed
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
 from entourage.systems.cross_image.settings import CrossImageSettings
@@ -27,9 +28,10 @@ from entourage.systems.intra_batch.settings import IntraBatchSettings, StudentSe
 from entourage.systems.intra_batch.student import train_student
 from entourage.systems.intra_batch.training import fit_intra_batch
 from entourage.training.log import RunLog
-from entourage.training.loop import fit_model, seeded
+from entourage.training.loop import fit_model
 from entourage.training.losses import build_loss
 from entourage.training.sampling import class_balanced_batches, share_of_rank
+from entourage.training.settings import Checkpointing, FitSettings, Reporting
 from entourage.values import Embeddings
 
 LOSSES = ("ms", "margin", "proxy-anchor")
@@ -87,7 +89,7 @@ def fit(name: str, folder: Path, report) -> nn.Module:
 
     Every process starts from weights of its own: those of the first must win.
     """
-    model = seeded(
+    model = seeded_weights(
         distributed.rank(),
         lambda: nn.ModuleDict({"net": nn.Linear(7, 5), "unused": nn.Linear(2, 2), "loss": build_loss(name, 6, 5)}),
     )
@@ -99,14 +101,11 @@ def fit(name: str, folder: Path, report) -> nn.Module:
     fit_model(
         model,
         torch.optim.Adam(model.parameters(), 1e-2, weight_decay=1e-2),
+        FitSettings(epochs=5, clip=1.0),
         batches=lambda epoch: [share(batch) for batch in class_balanced_batches(LABELS, 3, 3, seed=0, epoch=epoch)],
         loss=loss,
-        evaluate=None,
-        epochs=5,
-        clip=1.0,
-        checkpoint=folder / f"{name}.checkpoint",
-        log=RunLog(folder / f"{name}.jsonl"),
-        progress=report,
+        checkpointing=Checkpointing(folder / f"{name}.checkpoint"),
+        reporting=Reporting(RunLog(folder / f"{name}.jsonl"), progress=report),
     )
     return model
 
@@ -131,7 +130,7 @@ def intra_batch(folder: Path) -> tuple[nn.Module, nn.Module]:
     run = folder / "intra_batch"
     items = Embeddings.from_vectors(VECTORS.numpy(), labels=LABELS)
     settings = IntraBatchSettings(**OF_VECTORS, epochs=3, dropout=0.3)
-    encoder, trained, _ = fit_intra_batch(items, settings, run_folder=run)
+    (encoder, *_), trained = fit_intra_batch(items, settings, run_folder=run)
     if distributed.is_main():
         save_encoder(run / "encoder", encoder)
     distributed.from_main(0.0)  # the others wait for it
@@ -158,7 +157,7 @@ def transformer(folder: Path) -> None:
     config = {"model_type": "vit", "image_size": 24, "patch_size": 4, **sizes}
     options = {"dim": 4, "pooling": "average", "preprocessing": Preprocessing().at_size(24)}
     place = folder / f"vit_of_rank{distributed.rank()}"
-    save_encoder(place, seeded(0, lambda: HuggingFaceEncoder.from_config(config, **options)))
+    save_encoder(place, seeded_weights(0, lambda: HuggingFaceEncoder.from_config(config, **options)))
     pixels = np.random.default_rng(0).integers(0, 255, (48, 24, 24), dtype=np.uint8)
     sizes = {"batch_classes": 3, "batch_per_class": 3, "epochs": 2, "blocks": 2, "probe_batches": 2}
     settings = CrossImageSettings(encoder=str(place), **sizes)

@@ -46,8 +46,8 @@ def map_at_r(encoder, images=IMAGES) -> float:
 @pytest.mark.parametrize("loss", ["ms", "margin", "proxy-anchor"])
 def test_the_classes_it_learns_from_come_apart(loss):
     chosen = settings(loss=loss, epochs=20, learning_rate=3e-3, loss_learning_rate=0.03, validation_share=0.0)
-    untrained, _ = train_baseline(IMAGES, settings(epochs=0))
-    encoder, _ = train_baseline(IMAGES, chosen)
+    untrained, _, _ = train_baseline(IMAGES, settings(epochs=0))
+    encoder, _, _ = train_baseline(IMAGES, chosen)
     assert map_at_r(encoder) > map_at_r(untrained) + 0.1
     vectors = encoder(torch.rand(3, 16, 16))
     assert vectors.shape == (3, 16)
@@ -56,7 +56,7 @@ def test_the_classes_it_learns_from_come_apart(loss):
 
 
 def test_the_weights_of_the_best_epoch_are_kept():
-    encoder, history = train_baseline(IMAGES, settings(epochs=4))
+    encoder, history, _ = train_baseline(IMAGES, settings(epochs=4))
     assert history.best_score == max(point["score"] for point in history.curve)
     held_out = hold_out_classes(IMAGES.labels, 0.3, seed=0)
     kept = map_at_r(encoder, ImageArray(IMAGES.pixels[held_out], IMAGES.labels[held_out]))
@@ -66,10 +66,8 @@ def test_the_weights_of_the_best_epoch_are_kept():
 def test_an_encoder_that_training_did_not_improve_is_warned_of(monkeypatch):
     scores = iter([0.5, 0.4, 0.5])
     monkeypatch.setattr(encoder_training.EncoderTraining, "score", lambda self: next(scores))
-    with pytest.warns(
-        EntourageWarning, match=r"no epoch \(of 2\) did better .* \(MAP@R 50.00 %\), so that it is kept as"
-    ):
-        _, history = train_baseline(IMAGES, settings(epochs=2))
+    with pytest.warns(EntourageWarning, match=r"no epoch \(of 2\) did better .* \(MAP@R 50.00 %\), so it is kept as"):
+        _, history, _ = train_baseline(IMAGES, settings(epochs=2))
     assert history.best_epoch == 0
 
 
@@ -85,7 +83,7 @@ def test_the_result_is_decided_by_data_settings_and_seed():
     ends = []
     for seed in (0, 0, 1):
         torch.manual_seed(len(ends))
-        encoder, history = train_baseline(IMAGES, settings(seed=seed, loss="margin", epochs=2))
+        encoder, history, _ = train_baseline(IMAGES, settings(seed=seed, loss="margin", epochs=2))
         ends.append((state(encoder), history.curve))
     assert equal(ends[0][0], ends[1][0]) and ends[0][1] == ends[1][1]
     assert not equal(ends[0][0], ends[2][0])
@@ -112,13 +110,13 @@ def test_classes_held_out_never_train(monkeypatch):
 
 
 def test_without_held_out_classes_the_last_epoch_is_kept():
-    _, history = train_baseline(IMAGES, settings(validation_share=0.0, epochs=2))
+    _, history, _ = train_baseline(IMAGES, settings(validation_share=0.0, epochs=2))
     assert (history.best_epoch, history.best_score) == (2, None)
 
 
 def test_a_loss_object_takes_the_place_of_a_name():
-    _, by_object = train_baseline(IMAGES, settings(epochs=1), loss=CircleLoss())
-    _, by_name = train_baseline(IMAGES, settings(epochs=1))
+    _, by_object, _ = train_baseline(IMAGES, settings(epochs=1), loss=CircleLoss())
+    _, by_name, _ = train_baseline(IMAGES, settings(epochs=1))
     assert by_object.curve[1]["loss"] != by_name.curve[1]["loss"]
 
 
@@ -149,12 +147,12 @@ def interrupt_in(epoch):
 @pytest.mark.parametrize("epoch", [1, 3])
 def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(tmp_path, changed, epoch):
     chosen = settings(epochs=4, clip=1.0, **changed)
-    unbroken, wanted = train_baseline(IMAGES, chosen, run_folder=tmp_path / "unbroken")
+    unbroken, wanted, _ = train_baseline(IMAGES, chosen, run_folder=tmp_path / "unbroken")
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
         train_baseline(IMAGES, chosen, run_folder=folder, progress=interrupt_in(epoch))
     assert sorted(path.name for path in folder.iterdir()) == [CHECKPOINT, LOG]
-    encoder, history = train_baseline(IMAGES, chosen, run_folder=folder, resume=True)
+    encoder, history, _ = train_baseline(IMAGES, chosen, run_folder=folder, resume=True)
     assert history == wanted
     assert equal(state(encoder), state(unbroken))
     logs = [(tmp_path / name / LOG).read_text().splitlines() for name in ("run", "unbroken")]
@@ -185,7 +183,7 @@ def test_a_run_is_resumed_only_from_the_encoder_it_began_with(tmp_path):
     start = tmp_path / "start"
     save_encoder(start, first)
     chosen = settings(epochs=1, encoder=str(start), encoder_options={})
-    _, history = train_baseline(IMAGES, chosen, run_folder=tmp_path / "run")
+    _, history, _ = train_baseline(IMAGES, chosen, run_folder=tmp_path / "run")
     assert train_baseline(IMAGES, chosen, run_folder=tmp_path / "run", resume=True)[1] == history
     save_encoder(start, other, overwrite=True)
     with pytest.raises(FileError, match="began with other weights"):
@@ -193,7 +191,7 @@ def test_a_run_is_resumed_only_from_the_encoder_it_began_with(tmp_path):
 
 
 def test_what_a_saved_encoder_cannot_be_is_refused(tmp_path):
-    encoder, _ = train_baseline(IMAGES, settings(epochs=0, image_size=16))
+    encoder, _, _ = train_baseline(IMAGES, settings(epochs=0, image_size=16))
     save_encoder(tmp_path / "e", encoder)
     chosen = {"epochs": 0, "encoder": str(tmp_path / "e"), "encoder_options": {}}
     assert train_baseline(IMAGES, settings(**chosen, image_size=16))[0].dim == 16  # its own
@@ -207,7 +205,7 @@ def test_what_a_saved_encoder_cannot_be_is_refused(tmp_path):
 
 
 def test_a_run_is_resumed_with_another_number_of_workers(tmp_path):
-    _, history = train_baseline(IMAGES, settings(epochs=1), run_folder=tmp_path)
+    _, history, _ = train_baseline(IMAGES, settings(epochs=1), run_folder=tmp_path)
     assert train_baseline(IMAGES, settings(epochs=1, workers=2), run_folder=tmp_path, resume=True)[1] == history
 
 
@@ -242,7 +240,7 @@ def test_classes_with_one_picture_only_are_refused():
 
 def test_a_class_with_one_picture_among_others_is_left_alone():
     images = ImageArray(np.concatenate([IMAGES.pixels, IMAGES.pixels[:1]]), np.append(IMAGES.labels, 99))
-    _, history = train_baseline(images, settings(epochs=1, loss="proxy-anchor"))
+    _, history, _ = train_baseline(images, settings(epochs=1, loss="proxy-anchor"))
     assert history.epoch == 1
 
 
@@ -252,7 +250,7 @@ def test_resuming_needs_a_folder():
 
 
 def test_an_encoder_without_anything_to_train_is_refused(monkeypatch):
-    real = encoder_training.seeded
-    monkeypatch.setattr(encoder_training, "seeded", lambda seed, build: real(seed, build).requires_grad_(False))
+    real = encoder_training.new_encoder
+    monkeypatch.setattr(encoder_training, "new_encoder", lambda *given: real(*given).requires_grad_(False))
     with pytest.raises(InputError, match="every weight of the encoder is frozen"):
         train_baseline(IMAGES, settings())

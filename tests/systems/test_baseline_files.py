@@ -52,9 +52,9 @@ def equal(left, right) -> bool:
 
 
 def test_files_are_trained_on_whatever_the_number_of_threads(files):
-    (first, history), (second, _) = (train_baseline(files, settings(workers=workers)) for workers in (1, 3))
+    (first, history, _), (second, _, _) = (train_baseline(files, settings(workers=workers)) for workers in (1, 3))
     assert equal(state(first), state(second))
-    assert history.epoch == 2 and history.best_score is not None
+    assert history.epoch == 2 and history.best_score == max(line["score"] for line in history.curve)
     assert first(torch.rand(2, 3, 16, 16)).shape == (2, 8)
 
 
@@ -63,10 +63,10 @@ def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(files, tmp_path):
         if "(epoch 2/" in title:
             raise KeyboardInterrupt
 
-    unbroken, wanted = train_baseline(files, settings())
+    unbroken, wanted, _ = train_baseline(files, settings())
     with pytest.raises(KeyboardInterrupt):
         train_baseline(files, settings(), run_folder=tmp_path / "run", progress=interrupt)
-    encoder, history = train_baseline(files, settings(), run_folder=tmp_path / "run", resume=True)
+    encoder, history, _ = train_baseline(files, settings(), run_folder=tmp_path / "run", resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
 
 
@@ -79,8 +79,7 @@ def test_a_run_is_not_resumed_with_other_boxes(files, tmp_path):
 
 def test_a_corrupt_picture_is_left_out_and_reported_once_or_refused(files):
     files.path(5).write_bytes(b"no picture")
-    corrupt = []
-    _, history = train_baseline(files, settings(validation_share=0.0), corrupt=corrupt)
+    _, history, corrupt = train_baseline(files, settings(validation_share=0.0))
     assert history.epoch == 2
     assert [str(path) for path in corrupt] == [str(files.path(5))]
     with pytest.raises(CorruptImage, match=r"5\.png"):
@@ -88,12 +87,12 @@ def test_a_corrupt_picture_is_left_out_and_reported_once_or_refused(files):
 
 
 def test_training_goes_on_from_a_saved_encoder(files, tmp_path):
-    encoder, _ = train_baseline(files, settings())
+    encoder, _, _ = train_baseline(files, settings())
     save_encoder(tmp_path / "saved", encoder)
     chosen = {"encoder": str(tmp_path / "saved"), "encoder_options": {}, "image_size": None}
-    same, _ = train_baseline(files, settings(**chosen, epochs=0))
+    same, _, _ = train_baseline(files, settings(**chosen, epochs=0))
     assert equal(state(same), state(load_encoder(tmp_path / "saved")))
-    further, _ = train_baseline(files, settings(**chosen, epochs=1, validation_share=0.0, loss="proxy-anchor"))
+    further, _, _ = train_baseline(files, settings(**chosen, epochs=1, validation_share=0.0, loss="proxy-anchor"))
     assert not equal(state(further), state(same))
 
 

@@ -8,8 +8,8 @@ import torch
 from torch.nn import functional as F
 
 from entourage.errors import FileError, InputError, ModelError
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems.cross_image.blocks import CrossImageBlocks, load_blocks, save_blocks
-from entourage.training.loop import seeded
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -26,7 +26,7 @@ def blocks(n_blocks=N, dim=D, channels=C, seed=0) -> CrossImageBlocks:
                 torch.nn.init.normal_(parameter, std=0.3)
         return built
 
-    return seeded(seed, build)
+    return seeded_weights(seed, build)
 
 
 def batch(count=B, seed=0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -131,7 +131,7 @@ def test_recomputing_changes_no_gradient_and_every_weight_has_one():
 
 
 def test_before_training_the_conditional_embedding_is_the_unconditional_one():
-    module = seeded(0, lambda: CrossImageBlocks(D, C, N)).double()
+    module = seeded_weights(0, lambda: CrossImageBlocks(D, C, N)).double()
     vectors, maps = batch()
     torch.testing.assert_close(module(vectors, module.context(maps)), vectors @ vectors.T, rtol=1e-12, atol=1e-12)
 
@@ -160,7 +160,7 @@ def test_a_large_batch_fits_into_4_gb():
     64th of the whole ones. Recomputed, one group's activations are added to the conditional embeddings of all pairs.
     """
     b, dim, channels, places = 32, 128, 512, 49
-    module = seeded(0, lambda: CrossImageBlocks(dim, channels, 6))
+    module = seeded_weights(0, lambda: CrossImageBlocks(dim, channels, 6))
     vectors, maps = F.normalize(torch.randn(b, dim), dim=1), torch.randn(b, channels, 7, 7, requires_grad=True)
     whole = held(module, vectors, maps, recompute=False)
     less = held(module, vectors, maps, recompute=True, pairs_at_once=128)
@@ -186,7 +186,7 @@ def test_recomputing_is_chosen_where_much_would_be_held(monkeypatch):
 
 
 def test_saved_and_loaded_they_are_the_same(tmp_path):
-    module = seeded(0, lambda: CrossImageBlocks(D, C, N))
+    module = seeded_weights(0, lambda: CrossImageBlocks(D, C, N))
     save_blocks(tmp_path / "blocks", module)
     loaded = load_blocks(tmp_path / "blocks")
     assert loaded.options == module.options == {"dim": D, "channels": C, "n_blocks": N} and len(loaded) == N

@@ -8,12 +8,12 @@ from torch.nn import functional as F
 
 from entourage.encoders import SmallResNet, VectorEncoder
 from entourage.errors import CorruptImage, InputError
+from entourage.runtime.randomness import seeded_weights
 from entourage.systems.cross_image.blocks import CrossImageBlocks
 from entourage.systems.cross_image.encoding import EncodedImages, encode
 from entourage.systems.cross_image.maps import attention_maps, best_triples
 from entourage.systems.cross_image.parts import KeySpace, find_parts, key_space
 from entourage.systems.cross_image.reranking import conditional_similarity, rerank
-from entourage.training.loop import seeded
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -33,7 +33,7 @@ def built(dim=D):
 @pytest.fixture(scope="module")
 def model():
     pair = []
-    seeded(0, lambda: pair.extend(built()) or torch.nn.Identity())
+    seeded_weights(0, lambda: pair.extend(built()) or torch.nn.Identity())
     return tuple(pair)
 
 
@@ -153,7 +153,7 @@ def test_many_places_are_searched_without_a_copy_for_every_query():
         ([(0, 4, 0)], 2, "the places are"),
         ([(0, 0, -1)], 2, "the places are"),
         ([], 2, "one or more"),
-        ([(0, 0, 0)], 20, "k = 20 other images asked of 20 images; wanted 1 to 19"),
+        ([(0, 0, 0)], 20, "k is 20 for 20 images; wanted 1 to 19"),
     ],
 )
 def test_places_that_are_not_there_are_refused(model, chosen, k, said):

@@ -20,6 +20,7 @@ from entourage.encoders import (
 from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.runs.train import train_run
+from entourage.runtime.randomness import seeded_weights
 from entourage.stores.filenames import CHECKPOINT, CROSS_IMAGE
 from entourage.systems import SYSTEMS
 from entourage.systems.baseline.settings import BaselineSettings
@@ -29,7 +30,6 @@ from entourage.systems.cross_image.probe import EDGES, GradientProbe, median_mag
 from entourage.systems.cross_image.settings import CrossImageSettings
 from entourage.systems.cross_image.training import _objective, hardest_pairs, train_cross_image
 from entourage.systems.encoder_training import encoder_training
-from entourage.training.loop import seeded
 from entourage.training.losses import build_loss
 from entourage.training.losses.pairwise import multi_similarity_of
 from entourage.values import Embeddings
@@ -55,7 +55,9 @@ def vit(pooling: str) -> HuggingFaceEncoder:
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     config = {"model_type": "vit", "image_size": 32, "patch_size": 4, **sizes}
     pictures = Preprocessing().at_size(32)
-    return seeded(0, lambda: HuggingFaceEncoder.from_config(config, dim=16, pooling=pooling, preprocessing=pictures))
+    return seeded_weights(
+        0, lambda: HuggingFaceEncoder.from_config(config, dim=16, pooling=pooling, preprocessing=pictures)
+    )
 
 
 def state(module) -> list[torch.Tensor]:
@@ -73,23 +75,23 @@ def map_at_r(encoder) -> float:
 
 def test_the_classes_it_learns_from_come_apart():
     chosen = settings(epochs=10, blocks=1, learning_rate=3e-3, validation_share=0.0)
-    untrained, _ = train_cross_image(IMAGES, settings(epochs=0))
-    encoder, history = train_cross_image(IMAGES, chosen)
+    untrained, _, _ = train_cross_image(IMAGES, settings(epochs=0))
+    encoder, history, _ = train_cross_image(IMAGES, chosen)
     assert map_at_r(encoder) > map_at_r(untrained) + 0.1
     assert history.curve[-1]["loss"] < history.curve[1]["loss"]
 
 
 def test_without_conditional_similarities_it_is_the_baseline_to_the_bit():
-    ours, history = train_cross_image(IMAGES, settings(conditional_weight=0.0))
-    theirs, wanted = train_baseline(IMAGES, BaselineSettings(**SETTINGS))
+    ours, history, _ = train_cross_image(IMAGES, settings(conditional_weight=0.0))
+    theirs, wanted, _ = train_baseline(IMAGES, BaselineSettings(**SETTINGS))
     assert equal(state(ours), state(theirs)) and history == wanted
-    with_blocks, _ = train_cross_image(IMAGES, settings())
+    with_blocks, _, _ = train_cross_image(IMAGES, settings())
     assert not equal(state(with_blocks), state(theirs))
 
 
 def test_the_encoder_gives_the_same_vectors_with_the_blocks_removed(tmp_path):
-    """What is saved and used at test time is the encoder alone."""
-    encoder, _ = train_cross_image(IMAGES, settings(epochs=1), run_folder=tmp_path / "run")
+    """What is saved and used at inference is the encoder alone."""
+    encoder, _, _ = train_cross_image(IMAGES, settings(epochs=1), run_folder=tmp_path / "run")
     blocks = load_blocks(tmp_path / "run" / CROSS_IMAGE)
     save_encoder(tmp_path / "encoder", encoder)
     alone, pictures = load_encoder(tmp_path / "encoder"), torch.rand(5, 1, 16, 16)
@@ -103,7 +105,7 @@ def objective_of(images, chosen, probe=None):
     with encoder_training(images, chosen) as training:
         objective = _objective(training, probe)
     for number, block in enumerate(objective.blocks.blocks):
-        seeded(number, lambda weight=block.value.outer.weight: torch.nn.init.normal_(weight, std=1.0))
+        seeded_weights(number, lambda weight=block.value.outer.weight: torch.nn.init.normal_(weight, std=1.0))
     training.encoder.train()
     return objective, next(iter(objective.batches(1)))
 
@@ -170,11 +172,11 @@ def interrupt_in(epoch):
 
 
 def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been_gradients_too(tmp_path):
-    unbroken, wanted = train_cross_image(IMAGES, settings(), run_folder=tmp_path / "unbroken")
+    unbroken, wanted, _ = train_cross_image(IMAGES, settings(), run_folder=tmp_path / "unbroken")
     with pytest.raises(KeyboardInterrupt):
         train_cross_image(IMAGES, settings(), run_folder=tmp_path / "run", progress=interrupt_in(2))
     assert (tmp_path / "run" / CHECKPOINT).exists() and not (tmp_path / "run" / CROSS_IMAGE).exists()
-    encoder, history = train_cross_image(IMAGES, settings(), run_folder=tmp_path / "run", resume=True)
+    encoder, history, _ = train_cross_image(IMAGES, settings(), run_folder=tmp_path / "run", resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
     ours, theirs = (load_blocks(tmp_path / name / CROSS_IMAGE) for name in ("run", "unbroken"))
     assert equal(state(ours), state(theirs))
@@ -345,7 +347,7 @@ def test_an_encoder_without_a_map_is_refused_before_training(tmp_path):
 def test_a_sliced_encoder_of_pictures_is_trained(tmp_path):
     save_encoder(tmp_path / "sliced", SlicedEncoder(SmallResNet(dim=16, width=4, last_stride=1), 2))
     chosen = settings(encoder=str(tmp_path / "sliced"), encoder_options={}, epochs=1)
-    encoder, _ = train_cross_image(IMAGES, chosen)
+    encoder, _, _ = train_cross_image(IMAGES, chosen)
     assert isinstance(encoder, SlicedEncoder)
 
 

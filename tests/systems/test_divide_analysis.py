@@ -85,7 +85,7 @@ def test_what_only_one_learner_finds_is_found_in_vectors_too():
 
 @pytest.mark.parametrize("count", [1, 5])
 def test_slices_that_do_not_divide_are_refused(count):
-    with pytest.raises(InputError, match=f"12 dimensions in {count} slices; wanted two slices or more"):
+    with pytest.raises(InputError, match=f"12 dimensions and are to be cut into {count} slices; wanted two slices or"):
         slices(sample(), count)
 
 

@@ -100,8 +100,8 @@ def test_a_batch_is_of_one_cluster_and_goes_to_its_learner(followed):
 
 
 def test_one_learners_loss_reaches_its_slice_alone():
-    with encoder_training(ITEMS, settings(dim=8, learners=4, **OF_VECTORS)) as training:
-        training.encoder = SlicedEncoder(training.encoder, 4)
+    chosen = settings(dim=8, learners=4, **OF_VECTORS)
+    with encoder_training(ITEMS, chosen, adapt=lambda encoder: SlicedEncoder(encoder, 4)) as training:
         learners = divide_and_conquer._learners(training, None)
         embeddings = training.encoder(torch.from_numpy(ITEMS.vectors[:40].copy()))
         learners.loss_of(2, embeddings, torch.from_numpy(ITEMS.labels[:40].copy())).backward()
@@ -122,9 +122,8 @@ def test_a_corrupt_picture_is_named_and_the_others_are_divided(tmp_path):
         Image.fromarray(pixels).save(tmp_path / f"{number}.png")
     (tmp_path / "3.png").write_bytes(b"no picture")
     files = ImageFiles(tmp_path, np.array([f"{number}.png" for number in range(len(IMAGES))]), IMAGES.labels)
-    corrupt = []
-    train_divided(files, settings(epochs=1, image_size=16, workers=1, validation_share=0.0), corrupt=corrupt)
-    assert corrupt == [str(tmp_path / "3.png")]
+    trained = train_divided(files, settings(epochs=1, image_size=16, workers=1, validation_share=0.0))
+    assert trained.corrupt == [str(tmp_path / "3.png")]
     for number in range(len(IMAGES)):
         (tmp_path / f"{number}.png").write_bytes(b"no picture")
     with pytest.raises(InputError, match="none of the 96 pictures to learn from can be decoded"):
@@ -149,44 +148,49 @@ def test_every_learner_and_the_whole_have_losses_of_their_own_size():
     ids=["margin", "margin, learned boundary", "ms", "proxies"],
 )
 def test_on_vectors_the_classes_it_learns_from_come_apart(changed):
-    untrained, _ = train_divided(ITEMS, settings(epochs=0, **OF_VECTORS))
+    untrained, _, _ = train_divided(ITEMS, settings(epochs=0, **OF_VECTORS))
     rates = {"learning_rate": 1e-2, "loss_learning_rate": 0.05}
-    encoder, _ = train_divided(ITEMS, settings(epochs=12, validation_share=0.0, **rates, **OF_VECTORS, **changed))
+    encoder, _, _ = train_divided(ITEMS, settings(epochs=12, validation_share=0.0, **rates, **OF_VECTORS, **changed))
     assert isinstance(encoder, SlicedEncoder) and encoder.slices == 2 and not encoder.training
     assert map_at_r(encoder, ITEMS) > map_at_r(untrained, ITEMS) + 0.1
 
 
 def test_on_pictures_the_classes_it_learns_from_come_apart():
-    untrained, _ = train_divided(IMAGES, settings(epochs=0))
-    encoder, _ = train_divided(IMAGES, settings(epochs=16, learning_rate=3e-3, validation_share=0.0))
-    assert map_at_r(encoder, IMAGES) > map_at_r(untrained, IMAGES) + 0.1
+    """On average: which clusters k-means finds makes one seed gain four times as much as another."""
+    gains = []
+    for seed in range(3):
+        untrained, _, _ = train_divided(IMAGES, settings(epochs=0, seed=seed))
+        chosen = settings(epochs=16, learning_rate=3e-3, validation_share=0.0, seed=seed)
+        encoder, _, _ = train_divided(IMAGES, chosen)
+        gains.append(map_at_r(encoder, IMAGES) - map_at_r(untrained, IMAGES))
+    assert np.mean(gains) > 0.1 and min(gains) > 0
 
 
 def test_an_mlp_on_vectors_and_through_a_folder(tmp_path):
     chosen = settings(encoder="mlp", encoder_options={"hidden": [20], "dropout": 0.1}, epochs=2)
-    encoder, history = train_divided(ITEMS, chosen)
-    assert history.best_score is not None
+    encoder, history, _ = train_divided(ITEMS, chosen)
+    assert history.best_score == max(line["score"] for line in history.curve)
     save_encoder(tmp_path / "e", encoder)
     np.testing.assert_array_equal(embed(load_encoder(tmp_path / "e"), ITEMS), embed(encoder, ITEMS))
 
 
 def test_an_encoder_divided_before_is_divided_anew_or_stays(tmp_path):
-    encoder, _ = train_divided(ITEMS, settings(epochs=1, **OF_VECTORS))
+    encoder, _, _ = train_divided(ITEMS, settings(epochs=1, **OF_VECTORS))
     save_encoder(tmp_path / "e", encoder)
     for learners in (2, 4):
-        again, _ = train_divided(ITEMS, settings(encoder=str(tmp_path / "e"), encoder_options={}, learners=learners))
+        again, _, _ = train_divided(ITEMS, settings(encoder=str(tmp_path / "e"), encoder_options={}, learners=learners))
         assert again.slices == learners and not isinstance(again.encoder, SlicedEncoder)
 
 
 def test_a_loss_object_takes_the_place_of_a_name():
-    _, by_object = train_divided(ITEMS, settings(epochs=1, conquer_share=0.0, **OF_VECTORS), loss=CircleLoss())
-    _, by_name = train_divided(ITEMS, settings(epochs=1, conquer_share=0.0, **OF_VECTORS))
+    _, by_object, _ = train_divided(ITEMS, settings(epochs=1, conquer_share=0.0, **OF_VECTORS), loss=CircleLoss())
+    _, by_name, _ = train_divided(ITEMS, settings(epochs=1, conquer_share=0.0, **OF_VECTORS))
     assert by_object.curve[1]["loss"] != by_name.curve[1]["loss"]
 
 
 def test_it_does_not_stop_before_it_has_conquered():
     chosen = settings(epochs=8, patience=1, learning_rate=0.0, **OF_VECTORS)  # no epoch is better than the first
-    _, history = train_divided(ITEMS, chosen)
+    _, history, _ = train_divided(ITEMS, chosen)
     assert (history.best_epoch, history.epoch) == (0, 7)  # six divided, and as many more as patience allows
 
 
@@ -195,7 +199,7 @@ def test_patience_counts_from_the_end_of_the_division_or_a_later_best(monkeypatc
     """Six of twelve epochs divide, patience is 2."""
     scores = (1.0 if epoch == best else 0.5 for epoch in range(13))
     monkeypatch.setattr(EncoderTraining, "score", lambda self: next(scores))
-    _, history = train_divided(ITEMS, settings(epochs=12, patience=2, conquer_share=0.5, **OF_VECTORS))
+    _, history, _ = train_divided(ITEMS, settings(epochs=12, patience=2, conquer_share=0.5, **OF_VECTORS))
     assert (history.best_epoch, history.epoch) == (best, last)
 
 
@@ -203,7 +207,7 @@ def test_the_result_is_decided_by_data_settings_and_seed():
     ends = []
     for seed in (0, 0, 1):
         torch.manual_seed(len(ends))
-        encoder, history = train_divided(ITEMS, settings(seed=seed, **OF_VECTORS))
+        encoder, history, _ = train_divided(ITEMS, settings(seed=seed, **OF_VECTORS))
         ends.append((state(encoder), history.curve))
     assert equal(ends[0][0], ends[1][0]) and ends[0][1] == ends[1][1]
     assert not equal(ends[0][0], ends[2][0])
@@ -224,18 +228,18 @@ def interrupt_in(epoch):
 def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(tmp_path, epoch):
     """Clustered before epochs 1 and 4: a run resumed in 2 or 3 must find the clusters of an earlier state."""
     chosen = settings(epochs=6, recluster_every=3, loss_options={"learn_beta": True}, dim=24, learners=3, **OF_VECTORS)
-    unbroken, wanted = train_divided(ITEMS, chosen, run_folder=tmp_path / "unbroken")
+    unbroken, wanted, _ = train_divided(ITEMS, chosen, run_folder=tmp_path / "unbroken")
     with pytest.raises(KeyboardInterrupt):
         train_divided(ITEMS, chosen, run_folder=tmp_path / "run", progress=interrupt_in(epoch))
-    encoder, history = train_divided(ITEMS, chosen, run_folder=tmp_path / "run", resume=True)
+    encoder, history, _ = train_divided(ITEMS, chosen, run_folder=tmp_path / "run", resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
 
 
 def test_pictures_are_resumed_alike(tmp_path):
-    unbroken, wanted = train_divided(IMAGES, settings(), run_folder=tmp_path / "unbroken")
+    unbroken, wanted, _ = train_divided(IMAGES, settings(), run_folder=tmp_path / "unbroken")
     with pytest.raises(KeyboardInterrupt):
         train_divided(IMAGES, settings(), run_folder=tmp_path / "run", progress=interrupt_in(2))
-    encoder, history = train_divided(IMAGES, settings(), run_folder=tmp_path / "run", resume=True)
+    encoder, history, _ = train_divided(IMAGES, settings(), run_folder=tmp_path / "run", resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
 
 
@@ -252,7 +256,7 @@ def test_a_run_is_resumed_only_on_its_own_vectors(tmp_path):
     ("changed", "said"),
     [
         ({"learners": 1}, "learners is 1; wanted 2 or more"),
-        ({"learners": 3}, "dim is 16 for 3 learners; wanted as many dimensions for each: choose dim a multiple of 3"),
+        ({"learners": 3}, "dim is 16, which 3 learners do not divide evenly"),
         ({"recluster_every": 0}, "recluster_every is 0; wanted 1 or more"),
         ({"conquer_share": 1.5}, "conquer_share is 1.5; wanted 0 or more and at most 1"),
     ],
@@ -266,7 +270,7 @@ def test_clusters_without_anything_to_tell_apart_are_refused():
     """As many learners as classes far apart: every cluster is one class."""
     items = Embeddings.from_vectors(np.repeat(np.eye(4), 3, axis=0) + 1e-3, labels=np.repeat(np.arange(4), 3))
     chosen = settings(learners=4, validation_share=0.0, dim=64, **OF_VECTORS)
-    with pytest.raises(InputError, match=r"no cluster gives batches of 2 classes.*use fewer clusters"):
+    with pytest.raises(InputError, match=r"no cluster has 2 classes.*use fewer clusters"):
         train_divided(items, chosen)
 
 

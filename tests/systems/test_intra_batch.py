@@ -181,14 +181,14 @@ def test_a_batch_goes_through_the_encoder_once():
 )
 def test_the_classes_it_learns_from_come_apart(changed):
     chosen = settings(epochs=12, learning_rate=5e-3, validation_share=0.0, **changed)
-    untrained, _ = train_intra_batch(IMAGES, settings(epochs=0))
-    encoder, history = train_intra_batch(IMAGES, chosen)
+    untrained, _, _ = train_intra_batch(IMAGES, settings(epochs=0))
+    encoder, history, _ = train_intra_batch(IMAGES, chosen)
     assert map_at_r(encoder) > map_at_r(untrained) + 0.1
     assert history.curve[-1]["loss"] < history.curve[1]["loss"]
 
 
 def test_the_network_of_the_best_epoch_is_left_in_the_run_folder(tmp_path):
-    _, trained, history = fit_intra_batch(IMAGES, settings(heads=4), run_folder=tmp_path / "run")
+    (_, history, _), trained = fit_intra_batch(IMAGES, settings(heads=4), run_folder=tmp_path / "run")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [CHECKPOINT, LOG, "network"]
     loaded = load_network(tmp_path / "run")
     assert equal(loaded.network.state_dict(), trained.network.state_dict())
@@ -206,11 +206,11 @@ def test_without_a_network_that_hears_others_none_is_left(tmp_path, changed):
 
 def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(tmp_path):
     chosen = settings(scheduler="cosine")
-    unbroken, network, wanted = fit_intra_batch(IMAGES, chosen)
+    (unbroken, wanted, _), network = fit_intra_batch(IMAGES, chosen)
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
         train_intra_batch(IMAGES, chosen, run_folder=folder, progress=interrupt_in(2))
-    encoder, same, history = fit_intra_batch(IMAGES, chosen, run_folder=folder, resume=True)
+    (encoder, history, _), same = fit_intra_batch(IMAGES, chosen, run_folder=folder, resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
     assert equal(same.network.state_dict(), network.network.state_dict())
     rates = json.loads((folder / LOG).read_text().splitlines()[-1])["learning_rates"]

@@ -169,7 +169,7 @@ def test_every_context_has_its_name(by):
     [
         ("friends", {}, "the context is 'friends'; wanted one of reciprocal, nearest, birch"),
         ("reciprocal", {"size": 1}, "size is 1; wanted 2 or more"),
-        ("kmeans", {"size": 9}, "size is 9 but groups by kmeans are those of training, 10 chunks of 7 items"),
+        ("kmeans", {"size": 9}, "size is 9 but groups by kmeans have the size of training, 10 chunks of 7 items"),
         ("reciprocal", {"k1": 0}, "k1 is 0; wanted 1 or more"),
         ("kmeans", {"n_clusters": -1}, "n_clusters is -1; wanted 1 or more"),
     ],
@@ -180,5 +180,5 @@ def test_what_cannot_be_a_context_is_refused(by, options, said):
 
 
 def test_one_item_has_no_context():
-    with pytest.raises(InputError, match="1 item has no context"):
+    with pytest.raises(InputError, match="there is 1 item; wanted two or more"):
         find_contexts(Embeddings.from_vectors([[1.0, 0.0]]))

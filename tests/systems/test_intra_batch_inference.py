@@ -1,4 +1,4 @@
-"""The network at test time against itself, run on one whole group after the other."""
+"""The network at inference against itself, run on one whole group after the other."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from tests.refiner.samples import clusters
 from torch.nn import functional as F
 
 from entourage.errors import InputError, ModelError
-from entourage.systems.intra_batch import inference as test_time
+from entourage.systems.intra_batch import inference
 from entourage.systems.intra_batch.contexts import CONTEXTS, Contexts, find_contexts
 from entourage.systems.intra_batch.inference import refine_by_messages, refine_in_contexts
 from entourage.systems.intra_batch.network import MessagePassing
@@ -44,7 +44,7 @@ def group_by_group(trained, vectors, contexts) -> np.ndarray:
 @pytest.mark.parametrize("steps", [1, 2, 3])
 @pytest.mark.parametrize("by", ["reciprocal", "nearest", "kmeans"])
 def test_batches_of_groups_give_what_each_group_gives_alone(steps, by, monkeypatch):
-    monkeypatch.setattr(test_time, "_VALUES_AT_ONCE", 11 * 5 * DIM)  # several blocks, the last not full
+    monkeypatch.setattr(inference, "_VALUES_AT_ONCE", 11 * 5 * DIM)  # several blocks, the last not full
     e, trained = items(), network(steps)
     contexts = find_contexts(e, by, size=None if by == "kmeans" else 5, k1=6, batch=(3, 4))
     refined = refine_in_contexts(trained, e.vectors, contexts)

@@ -96,5 +96,5 @@ def test_attention_weights_are_dropped_too():
 
 
 def test_heads_that_do_not_divide_the_dimensions_are_refused():
-    with pytest.raises(InputError, match="12 dimensions for 5 heads; wanted a multiple"):
+    with pytest.raises(InputError, match="12 dimensions, which 5 heads do not divide evenly"):
         MessagePassing(DIM, heads=5)

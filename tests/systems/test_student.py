@@ -25,7 +25,7 @@ def teacher(tmp_path_factory, one_thread):
     """A run folder: the encoder and the network, trained for a while."""
     folder = tmp_path_factory.mktemp("runs") / "teacher"
     chosen = IntraBatchSettings(**(SETTINGS | {"epochs": 20, "learning_rate": 3e-3, "validation_share": 0.0}))
-    encoder, _ = train_intra_batch(IMAGES, chosen, run_folder=folder)
+    encoder, _, _ = train_intra_batch(IMAGES, chosen, run_folder=folder)
     save_encoder(folder / "encoder", encoder)
     return folder
 
@@ -37,8 +37,8 @@ def settings(teacher, **changed) -> StudentSettings:
 @pytest.mark.parametrize("distillation", DISTILLATIONS)
 def test_it_learns_from_every_kind_of_lesson(teacher, distillation):
     chosen = settings(teacher, distillation=distillation, epochs=40, learning_rate=3e-3)
-    untrained, _ = train_student(IMAGES, settings(teacher, epochs=0))
-    encoder, history = train_student(IMAGES, chosen)
+    untrained, _, _ = train_student(IMAGES, settings(teacher, epochs=0))
+    encoder, history, _ = train_student(IMAGES, chosen)
     losses = [point["loss"] for point in history.curve[1:]]
     assert losses[-1] < 0.8 * losses[0]
     assert map_at_r(encoder) > map_at_r(untrained)
@@ -82,16 +82,16 @@ def test_labels_are_for_drawing_batches_only(teacher, monkeypatch):
         raise AssertionError("the loss of a student asked for labels")
 
     monkeypatch.setattr(EncoderTraining, "codes_of", no_codes)
-    _, history = train_student(IMAGES, settings(teacher, epochs=1))
+    _, history, _ = train_student(IMAGES, settings(teacher, epochs=1))
     assert history.epoch == 1
 
 
 def test_the_teacher_stays_as_it_is_and_an_interrupted_student_goes_on(teacher, tmp_path):
     before = {path.name: path.read_bytes() for path in teacher.rglob("*") if path.is_file()}
-    unbroken, wanted = train_student(IMAGES, settings(teacher))
+    unbroken, wanted, _ = train_student(IMAGES, settings(teacher))
     with pytest.raises(KeyboardInterrupt):
         train_student(IMAGES, settings(teacher), run_folder=tmp_path / "run", progress=interrupt_in(2))
-    encoder, history = train_student(IMAGES, settings(teacher), run_folder=tmp_path / "run", resume=True)
+    encoder, history, _ = train_student(IMAGES, settings(teacher), run_folder=tmp_path / "run", resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
     assert {path.name: path.read_bytes() for path in teacher.rglob("*") if path.is_file()} == before
 
@@ -100,7 +100,7 @@ def test_the_teacher_stays_as_it_is_and_an_interrupted_student_goes_on(teacher, 
 def test_a_student_is_resumed_only_with_the_teacher_it_began_with(teacher, tmp_path, other):
     shutil.copytree(teacher, tmp_path / "teacher")
     chosen = settings(tmp_path / "teacher", epochs=1)
-    _, history = train_student(IMAGES, chosen, run_folder=tmp_path / "run")
+    _, history, _ = train_student(IMAGES, chosen, run_folder=tmp_path / "run")
     assert train_student(IMAGES, chosen, run_folder=tmp_path / "run", resume=True)[1] == history
     weights = tmp_path / "teacher" / other / "model.safetensors"
     save_file({name: value + 1 for name, value in load_file(weights).items()}, weights)
@@ -110,7 +110,7 @@ def test_a_student_is_resumed_only_with_the_teacher_it_began_with(teacher, tmp_p
 
 def test_a_smaller_student_can_learn_classes_and_relations(teacher):
     for distillation in ("class-probabilities", "relations"):
-        encoder, _ = train_student(IMAGES, settings(teacher, dim=6, distillation=distillation, epochs=1))
+        encoder, _, _ = train_student(IMAGES, settings(teacher, dim=6, distillation=distillation, epochs=1))
         assert encoder(torch.rand(2, 16, 16)).shape == (2, 6)
 
 

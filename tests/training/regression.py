@@ -3,8 +3,10 @@
 import torch
 from torch import nn
 
+from entourage.runtime.randomness import seeded_weights
 from entourage.training.history import History
-from entourage.training.loop import fit_model, seeded
+from entourage.training.loop import fit_model
+from entourage.training.settings import Checkpointing, FitSettings, Reporting
 
 
 class Crash(Exception):
@@ -12,12 +14,20 @@ class Crash(Exception):
 
 
 def model_and_optimizer(seed=0, dropout=0.0):
-    model = seeded(seed, lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1)))
+    model = seeded_weights(
+        seed, lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1))
+    )
     return model, torch.optim.Adam(model.parameters(), 0.05, fused=True)
 
 
 def fit(model, optimizer, scores=None, *, epochs=6, patience=100, crash_in=None, **options) -> History:
-    """Regress x_0 x_1 on batches that depend on the epoch alone; `scores` are what evaluate() says in turn."""
+    """Regress x_0 x_1 on batches that depend on the epoch alone; `scores` are what evaluate() says in turn.
+
+    options: of FitSettings; or checkpoint, fingerprint and resume; or progress.
+    """
+    progress = options.pop("progress", None)
+    kept = {name: options.pop(name) for name in ("fingerprint", "resume") if name in options}
+    path = options.pop("checkpoint", None)
     scores = None if scores is None else iter(scores)
 
     def batches(epoch):
@@ -31,7 +41,14 @@ def fit(model, optimizer, scores=None, *, epochs=6, patience=100, crash_in=None,
 
     evaluate = None if scores is None else lambda: next(scores)
     return fit_model(
-        model, optimizer, batches=batches, loss=loss, evaluate=evaluate, epochs=epochs, patience=patience, **options
+        model,
+        optimizer,
+        FitSettings(epochs=epochs, patience=patience, **options),
+        batches=batches,
+        loss=loss,
+        evaluate=evaluate,
+        checkpointing=path and Checkpointing(path, **kept),
+        reporting=Reporting(progress=progress),
     )
 
 

@@ -2,23 +2,26 @@
 
 import builtins
 import json
+from time import perf_counter
 
 import pytest
 import torch
 from torch import nn
 
 from entourage.errors import FileError, MissingExtra
+from entourage.runtime.randomness import seeded_weights
 from entourage.training.log import RunLog
-from entourage.training.loop import fit_model, seeded
+from entourage.training.loop import fit_model
 from entourage.training.schedule import step_schedule
+from entourage.training.settings import Checkpointing, FitSettings, Reporting
 
 
 class Crash(Exception):
     """Stands for a power cut."""
 
 
-def fit(log, *, crash_in=None, epochs=4, **options):
-    model = seeded(0, lambda: nn.ModuleDict({"encoder": nn.Linear(3, 2), "loss": nn.Linear(2, 1)}))
+def fit(log, *, crash_in=None, epochs=4, checkpoint=None, resume=False, **reporting):
+    model = seeded_weights(0, lambda: nn.ModuleDict({"encoder": nn.Linear(3, 2), "loss": nn.Linear(2, 1)}))
     groups = [{"params": model["encoder"].parameters()}, {"params": model["loss"].parameters(), "lr": 0.5}]
 
     def batches(epoch):
@@ -29,14 +32,12 @@ def fit(log, *, crash_in=None, epochs=4, **options):
     return fit_model(
         model,
         torch.optim.SGD(groups, 0.01),
+        FitSettings(epochs=epochs, patience=100, schedule=step_schedule([2])),
         batches=batches,
         loss=lambda x: model["loss"](model["encoder"](x)).square().mean(),
         evaluate=lambda: 0.25,
-        epochs=epochs,
-        patience=100,
-        schedule=step_schedule([2]),
-        log=log,
-        **options,
+        checkpointing=checkpoint and Checkpointing(checkpoint, resume=resume),
+        reporting=Reporting(log, **reporting),
     )
 
 
@@ -46,11 +47,14 @@ def lines(path) -> list[dict]:
 
 def test_a_line_per_epoch_says_what_happened(tmp_path):
     path = tmp_path / "log.jsonl"
+    start = perf_counter()
     history = fit(RunLog(path), unit="images")
-    entries = lines(path)
+    elapsed, entries = perf_counter() - start, lines(path)
     assert [{name: entry[name] for name in ("epoch", "loss", "score")} for entry in entries] == history.curve
     assert entries[0]["seconds"] is None and entries[0]["images_per_second"] is None
-    assert all(entry["seconds"] >= 0 and entry["images_per_second"] > 0 for entry in entries[1:])
+    assert sum(entry["seconds"] for entry in entries[1:]) <= elapsed + 2e-3  # each is rounded to milliseconds
+    for entry in entries[1:]:
+        assert entry["seconds"] == pytest.approx(12 / entry["images_per_second"], abs=6e-4)
     assert [entry["learning_rates"] for entry in entries[1:]] == [
         pytest.approx([0.01, 0.5]),
         pytest.approx([0.01, 0.5]),

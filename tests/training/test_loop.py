@@ -1,13 +1,17 @@
 """The fit loop: which epoch is kept, when it stops, what a step is."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from tests.training.regression import equal, fit, model_and_optimizer, weights, weights_after
 from torch import nn
 
 from entourage.errors import InputError
-from entourage.training.loop import fit_model, seeded
+from entourage.runtime.randomness import seeded_weights
+from entourage.training.loop import fit_model
 from entourage.training.schedule import step_schedule
+from entourage.training.settings import Checkpointing, FitSettings
 
 # ---- the epoch kept ----------------------------------------------------------------------------------------------
 
@@ -89,11 +93,10 @@ def test_evaluation_sees_the_model_in_evaluation_mode_and_training_in_training_m
     fit_model(
         model,
         optimizer,
+        FitSettings(epochs=2, patience=9),
         batches=lambda epoch: [torch.ones(2, 4)],
         loss=loss,
         evaluate=evaluate,
-        epochs=2,
-        patience=9,
     )
     assert modes == {"evaluate": {False}, "loss": {True}}
 
@@ -113,11 +116,9 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_a_reason(value):
         fit_model(
             model,
             optimizer,
+            FitSettings(epochs=2, patience=1),
             batches=lambda epoch: [torch.ones(2, 4)],
             loss=lambda x: model(x).mean() * 0 + value,
-            evaluate=None,
-            epochs=2,
-            patience=1,
         )
 
 
@@ -141,7 +142,7 @@ def test_an_epoch_without_a_score_is_neither_kept_nor_a_reason_to_stop():
 
 
 def test_the_schedule_scales_every_rate_and_the_optimizer_gets_its_own_back():
-    model = seeded(0, lambda: nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 1)))
+    model = seeded_weights(0, lambda: nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 1)))
     groups = [{"params": model[0].parameters()}, {"params": model[1].parameters(), "lr": 0.2}]
     optimizer, seen = torch.optim.SGD(groups, 0.1), []
 
@@ -149,8 +150,8 @@ def test_the_schedule_scales_every_rate_and_the_optimizer_gets_its_own_back():
         seen.append([group["lr"] for group in optimizer.param_groups])
         return model(x).square().mean()
 
-    options = {"batches": lambda epoch: [torch.ones(2, 4)], "loss": loss, "evaluate": None, "epochs": 3}
-    fit_model(model, optimizer, schedule=step_schedule([1, 2], 0.5), **options)
+    settings = FitSettings(epochs=3, schedule=step_schedule([1, 2], 0.5))
+    fit_model(model, optimizer, settings, batches=lambda epoch: [torch.ones(2, 4)], loss=loss)
     assert seen == [[0.1, 0.2], [0.05, 0.1], [0.025, 0.05]]
     assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.2]
 
@@ -159,7 +160,7 @@ def test_gradients_are_clipped_to_a_common_norm():
     model = nn.Linear(4, 1, bias=False)
     before = model.weight.detach().clone()
     options = {"batches": lambda epoch: [torch.full((1, 4), 100.0)], "loss": lambda x: model(x).sum()}
-    fit_model(model, torch.optim.SGD(model.parameters(), 1.0), evaluate=None, epochs=1, clip=0.5, **options)
+    fit_model(model, torch.optim.SGD(model.parameters(), 1.0), FitSettings(epochs=1, clip=0.5), **options)
     assert (model.weight - before).norm().item() == pytest.approx(0.5, rel=1e-4)
 
 
@@ -181,26 +182,27 @@ def test_batches_that_come_one_by_one_are_not_gathered_first_if_their_number_is_
         alive.append("used")
         return model(x).square().mean()
 
-    fit_model(model, optimizer, batches=lambda epoch: Stream(), loss=loss, evaluate=None, epochs=1)
+    fit_model(model, optimizer, FitSettings(epochs=1), batches=lambda epoch: Stream(), loss=loss)
     assert alive == ["made", "used"] * 3
 
 
 def test_a_gradient_that_is_not_finite_leaves_the_last_good_checkpoint(tmp_path):
     """The loss is finite to the end of epoch 2, whose last step has an infinite gradient."""
     model, optimizer = model_and_optimizer()
-    checkpoint = tmp_path / "run.checkpoint"
+    kept = Checkpointing(tmp_path / "run.checkpoint")
 
     def loss(batch):
         epoch, x = batch
         value = model(x).square().mean()
         return value + (value - value.detach()).abs().sqrt() if epoch == 2 else value
 
-    options = {"batches": lambda epoch: [(epoch, torch.ones(2, 4))], "loss": loss, "evaluate": None}
+    options = {"batches": lambda epoch: [(epoch, torch.ones(2, 4))], "loss": loss}
     with pytest.raises(InputError, match="sum of the weights became nan in epoch 2 of 3; lower the learning"):
-        fit_model(model, optimizer, epochs=3, checkpoint=checkpoint, **options)
+        fit_model(model, optimizer, FitSettings(epochs=3), checkpointing=kept, **options)
     again, optimizer = model_and_optimizer()
     options["loss"] = lambda batch: again(batch[1]).square().mean()
-    assert fit_model(again, optimizer, epochs=1, checkpoint=checkpoint, resume=True, **options).epoch == 1
+    resumed = Checkpointing(kept.path, resume=True)
+    assert fit_model(again, optimizer, FitSettings(epochs=1), checkpointing=resumed, **options).epoch == 1
     assert all(value.isfinite().all() for value in weights(again))
 
 
@@ -220,7 +222,12 @@ def test_a_loss_that_is_not_finite_leaves_the_last_good_checkpoint(tmp_path):
 
     with pytest.raises(InputError, match="loss became nan in epoch 3 of 6"):
         fit_model(
-            model, optimizer, batches=batches, loss=loss, evaluate=None, epochs=6, patience=100, checkpoint=checkpoint
+            model,
+            optimizer,
+            FitSettings(epochs=6),
+            batches=batches,
+            loss=loss,
+            checkpointing=Checkpointing(checkpoint),
         )
     assert checkpoint.read_bytes() == unbroken.read_bytes()
 
@@ -232,4 +239,20 @@ def test_seeded_weights_depend_on_the_seed_and_leave_the_global_state_alone():
     before = torch.get_rng_state()
     first, again, other = (weights(model_and_optimizer(seed)[0]) for seed in (0, 0, 1))
     assert equal(first, again) and not equal(first, other)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_four_fits_in_threads_end_as_each_does_alone():
+    """Dropout draws from the state of the whole process: a seeded epoch has it for itself."""
+
+    def run(seed):
+        model, optimizer = model_and_optimizer(seed, dropout=0.5)
+        fit(model, optimizer, epochs=8, seed=seed)
+        return weights(model)
+
+    alone = [run(seed) for seed in range(4)]
+    before = torch.get_rng_state()
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(run, range(4)))
+    assert all(equal(one, other) for one, other in zip(together, alone, strict=True))
     assert torch.equal(torch.get_rng_state(), before)

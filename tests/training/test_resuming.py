@@ -6,8 +6,10 @@ from tests.training.regression import Crash, equal, fit, model_and_optimizer, we
 from torch import nn
 
 from entourage.errors import FileError
-from entourage.training.loop import fit_model, seeded
+from entourage.runtime.randomness import seeded_weights
+from entourage.training.loop import fit_model
 from entourage.training.schedule import cosine_schedule, step_schedule
+from entourage.training.settings import Checkpointing, FitSettings
 
 SCORES = [0.1, 0.5, 0.2, 0.3, 0.6, 0.4, 0.5]
 
@@ -73,8 +75,8 @@ OPTIMIZERS = {
 def test_a_convolution_in_channels_last_with_a_loss_of_its_own_resumes_alike(tmp_path, optimizer_of):
     """Optimiser states come back in the layout of their weights; a fused optimiser would mix them up otherwise."""
 
-    def run(crash_in=None, **options):
-        model = seeded(0, lambda: nn.ModuleDict({"encoder": nn.Conv2d(3, 5, 3), "loss": nn.Linear(5, 1)}))
+    def run(crash_in=None, checkpointing=None):
+        model = seeded_weights(0, lambda: nn.ModuleDict({"encoder": nn.Conv2d(3, 5, 3), "loss": nn.Linear(5, 1)}))
         model["encoder"].to(memory_format=torch.channels_last)
 
         def batches(epoch):
@@ -85,18 +87,17 @@ def test_a_convolution_in_channels_last_with_a_loss_of_its_own_resumes_alike(tmp
         fit_model(
             model,
             optimizer_of(model.parameters()),
+            FitSettings(epochs=5),
             batches=batches,
             loss=lambda x: model["loss"](model["encoder"](x).mean(dim=(2, 3))).square().mean(),
-            evaluate=None,
-            epochs=5,
-            **options,
+            checkpointing=checkpointing,
         )
         return weights(model)
 
     wanted = run()
     with pytest.raises(Crash):
-        run(crash_in=3, checkpoint=tmp_path / "run")
-    assert equal(run(checkpoint=tmp_path / "run", resume=True), wanted)
+        run(crash_in=3, checkpointing=Checkpointing(tmp_path / "run"))
+    assert equal(run(checkpointing=Checkpointing(tmp_path / "run", resume=True)), wanted)
 
 
 def test_a_finished_run_is_resumed_to_itself_without_training(tmp_path):

@@ -160,7 +160,7 @@ def test_clusters_take_turns_as_often_as_their_size_asks():
 def test_a_cluster_without_two_usable_classes_is_left_out_and_if_none_is_left_that_is_an_error():
     labels, clusters = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 0, 0, 0, 1, 1])
     assert {clusters[batch[0]] for batch in from_clusters(labels=labels, clusters=clusters)} == {0}
-    with pytest.raises(InputError, match=r"no cluster gives batches of 2 classes.*fewer clusters"):
+    with pytest.raises(InputError, match=r"no cluster has 2 classes.*fewer clusters"):
         from_clusters(labels=labels, clusters=np.array([0, 0, 1, 1, 2, 2]))
 
 
@@ -170,7 +170,7 @@ def test_batches_too_small_for_all_processes_are_left_out_and_the_others_stay_as
     every, six = (cluster_batches(labels, clusters, 3, 2, seed=0, epoch=1, at_least=at_least) for at_least in (4, 5))
     assert {len(batch) for batch in every} == {4, 6}
     np.testing.assert_array_equal(six, [batch for batch in every if len(batch) == 6])
-    with pytest.raises(InputError, match=r"no cluster gives batches of 4 classes.*fewer processes"):
+    with pytest.raises(InputError, match=r"no cluster has 4 classes.*fewer processes"):
         cluster_batches(labels, clusters, 3, 2, seed=0, epoch=1, at_least=7)
 
 

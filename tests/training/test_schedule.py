@@ -39,8 +39,8 @@ def test_schedules_by_name():
     ("name", "after", "said"),
     [
         ("linear", (), "'linear'; wanted one of constant, cosine, step"),
-        ("step", (), "without epochs to step after"),
-        ("cosine", (3,), r"with epochs to step after \(\[3\]\)"),
+        ("step", (), "without step_after"),
+        ("cosine", (3,), r"step_after is \[3\]; wanted step_after for .step. only"),
     ],
 )
 def test_what_is_no_schedule_is_refused(name, after, said):

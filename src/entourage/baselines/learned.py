@@ -7,6 +7,7 @@ import numpy as np
 from entourage.baselines.method import LinearMap, VectorMethod, training_codes
 from entourage.runtime.checks import check_not_negative, check_share, check_whole
 from entourage.runtime.extras import needs_training
+from entourage.runtime.randomness import seeded_weights
 from entourage.training.history import History
 from entourage.training.linear_maps import head_maps_by_epoch
 from entourage.training.sampling import hold_out_classes
@@ -149,10 +150,9 @@ class SelfAttention(VectorMethod):
     def _learn(self, items: Embeddings) -> None:
         with needs_training("self-attention"):
             from entourage.baselines.self_attention import SelfAttentionNetwork, train_network
-            from entourage.training.loop import seeded
         seed = int(self.random_state)
         held_out = hold_out_classes(training_codes(items), self.validation_share, seed)
-        network = seeded(seed, lambda: SelfAttentionNetwork(items.dim, self.n_blocks))
+        network = seeded_weights(seed, lambda: SelfAttentionNetwork(items.dim, self.n_blocks))
         self.history_ = train_network(
             network,
             items.take(~held_out),

@@ -15,6 +15,7 @@ from entourage.training.history import History
 from entourage.training.loop import fit_model
 from entourage.training.losses import multi_similarity
 from entourage.training.sampling import class_balanced_batches
+from entourage.training.settings import FitSettings
 from entourage.values import Embeddings
 
 __all__ = ["SelfAttentionNetwork", "apply_network", "train_network"]
@@ -60,11 +61,10 @@ def train_network(
     return fit_model(
         network,
         torch.optim.Adam(network.parameters(), learning_rate, fused=True),
+        FitSettings(epochs=epochs, patience=patience),
         batches=lambda epoch: class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch),
         loss=loss,
         evaluate=held_out and (lambda: mean_average_precision_at_r(apply_network(network, held_out))),
-        epochs=epochs,
-        patience=patience,
     )
 
 

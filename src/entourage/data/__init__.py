@@ -3,21 +3,24 @@
 A module offers load(split, root=None, **options) -> an image set, TITLE, EXPECTED (the counts of its splits),
 HOME and PUT (where to get it and where to put it) and ARCHIVES (what can be fetched).
 
-An image set has len(), labels (N,), ids (N,) of text, picture(row) -> a PIL image, take(rows) -> an image set.
-Two kinds: arrays.ImageArray in memory, files.ImageFiles on disk. A file of vectors is loaded as values.Embeddings,
-which have vectors instead of pictures.
+Pictures are loaded as an image set (image_set.ImageSet): arrays.ImageArray in memory or files.ImageFiles on disk. A
+file of vectors is loaded as values.Embeddings, which have vectors instead of pictures.
 """
 
 import os
 import warnings
 from importlib import import_module
 from inspect import signature
+from os import PathLike
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from entourage.data.arrays import ImageArray
 from entourage.data.files import ImageFiles
 from entourage.errors import EntourageError, EntourageWarning, FileError, InputError
 from entourage.runtime.config import check_known, check_options
+from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
 __all__ = ["DATASETS", "describe", "get", "load", "splits"]
@@ -38,14 +41,33 @@ _BUILT_IN = "glyphs"
 _BY_PATH = ("csv", "folder", "vectors")
 _NAMED = [name for name in DATASETS if name not in _BY_PATH]
 _OF_VECTORS = (".npy", ".npz", ".parquet")
+_FOR_PROGRAMS = ("images_root", "progress")  # what a loader takes from the functions here, and nobody sets by name
 
 
-def load(name_or_path, split: str, root=None, **options) -> ImageArray | ImageFiles | Embeddings:
-    """A split of a dataset, a folder, a .csv or a file of vectors; the options are those of its module.
+def load(
+    name_or_path: str | PathLike[str], split: str, root: str | PathLike[str] | None = None, **options: Any
+) -> ImageArray | ImageFiles | Embeddings:
+    """Load a split of a dataset, a folder, a .csv or a file of vectors.
 
-    A dataset is looked for under `root`, by default the folder ENTOURAGE_DATA names. The paths in a .csv start from
-    `root`, by default its own folder.
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        A name in `DATASETS`, or a path.
+    split : str
+        One of `splits`, or "all" of what is read by its path.
+    root : path-like, optional
+        Where a dataset is looked for, by default the folder ENTOURAGE_DATA names; where the paths in a .csv start from,
+        by default its own folder.
+    **options
+        Those of the module that loads it.
 
+    Returns
+    -------
+    ImageArray, ImageFiles or Embeddings
+        Pictures in memory, pictures on disk, or vectors.
+
+    Examples
+    --------
     >>> len(load("glyphs", "test", per_class=2, max_classes=3))
     6
     """
@@ -54,9 +76,23 @@ def load(name_or_path, split: str, root=None, **options) -> ImageArray | ImageFi
     return module.load(split, **where, **options)
 
 
-def splits(name_or_path, root=None, **options) -> tuple[str, ...]:
-    """The splits there are: train and test, or train, query and gallery.
+def splits(
+    name_or_path: str | PathLike[str], root: str | PathLike[str] | None = None, **options: Any
+) -> tuple[str, ...]:
+    """The splits of a dataset, a folder, a .csv or a file of vectors.
 
+    Parameters
+    ----------
+    name_or_path, root, **options
+        As in `load`.
+
+    Returns
+    -------
+    tuple of str
+        train and test, or train, query and gallery.
+
+    Examples
+    --------
     >>> splits("glyphs"), splits("in_shop")
     (('train', 'test'), ('train', 'query', 'gallery'))
     """
@@ -64,20 +100,43 @@ def splits(name_or_path, root=None, **options) -> tuple[str, ...]:
     return module.splits(**where, **options) if hasattr(module, "splits") else tuple(module.EXPECTED)
 
 
-def describe(root=None) -> list[dict]:
-    """A row for each dataset: name, title, splits with their counts, its state under the root, and a note on that.
+def describe(root: str | PathLike[str] | None = None) -> list[dict[str, Any]]:
+    """Describe each dataset: what it is, and whether it is there.
 
-    The state is built in, whole, a selection (present); absent, incomplete (not); any place (neither).
+    Parameters
+    ----------
+    root : path-like, optional
+        Where datasets are looked for; default: the folder ENTOURAGE_DATA names.
+
+    Returns
+    -------
+    list of dict
+        One for each dataset, with name, title, splits (and their counts), fetched (whether it can be), present, state
+        and note. The state is "built in", "whole" or "a selection" (present is True), "absent" or "incomplete" (False),
+        or "any place" (None).
     """
     if root is not None and not Path(root).is_dir():
         raise FileError(f"the folder {root} does not exist; check the root of the data")
     return [_row(name, root) for name in DATASETS]
 
 
-def get(name: str, root=None, progress=None) -> dict:
-    """Fetch a dataset to a folder under the root, unless it is there; its row as in `describe`.
+def get(name: str, root: str | PathLike[str] | None = None, progress: Progress | None = None) -> dict[str, Any]:
+    """Fetch a dataset, unless it is there.
 
-    A root that does not exist is made, with a warning; not the folders above it, where a mistyped path would lead.
+    Parameters
+    ----------
+    name : str
+        A name in `DATASETS`.
+    root : path-like, optional
+        The folder to put it in; default: the one ENTOURAGE_DATA names. It is made if it does not exist, with a warning,
+        but not the folders above it, where a mistyped path would lead.
+    progress : Progress, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    dict
+        What `describe` says of it now.
     """
     from entourage.data.download import fetch
     from entourage.data.layout import data_root, root_of
@@ -85,28 +144,32 @@ def get(name: str, root=None, progress=None) -> dict:
     module = _named(name)
     if name == _BUILT_IN or name in _BY_PATH:
         raise InputError(f"{name} is {_row(name, root)['note']}; there is nothing to fetch")
-    root = root_of(root, name)
-    if root.exists() or not root.parent.is_dir():
-        data_root(root, name)  # refuses a file, and a place that is not there
-    row = _row(name, root)
+    folder = root_of(root, name)
+    if folder.exists() or not folder.parent.is_dir():
+        data_root(folder, name)  # refuses a file, and a place that is not there
+    row = _row(name, folder)
     if row["present"]:
         return row
     if not module.ARCHIVES:
         raise FileError(
-            f"{name} has no address to fetch it from: get it at {module.HOME} "
-            f"and put it so that {root} holds {module.PUT}"
+            f"{name} has no address to fetch it from; get it at {module.HOME} and put it so that {folder} holds "
+            f"{module.PUT}"
         )
-    if not root.exists():
-        root.mkdir()
-        warnings.warn(f"the folder {root.absolute()} did not exist and is made", EntourageWarning, stacklevel=2)
-    places = [fetch(archive, root, progress) for archive in module.ARCHIVES]
-    row = _row(name, root)
+    if not folder.exists():
+        folder.mkdir()
+        warnings.warn(
+            f"the folder {folder.absolute()} did not exist and has been created", EntourageWarning, stacklevel=2
+        )
+    places = [fetch(archive, folder, progress) for archive in module.ARCHIVES]
+    row = _row(name, folder)
     if not row["present"]:
         raise FileError(f"{row['note']} (to fetch it anew, move {places[0]} away and run this again)")
     return row
 
 
-def _module_and_place(name_or_path, root):
+def _module_and_place(
+    name_or_path: str | PathLike[str], root: str | PathLike[str] | None
+) -> tuple[ModuleType, dict[str, Any]]:
     """The module that reads it, and the arguments that say from where."""
     name = os.fspath(name_or_path)
     if name in DATASETS:
@@ -122,25 +185,26 @@ def _module_and_place(name_or_path, root):
             )
         return _named("vectors" if of_vectors else "folder"), {"root": path}
     check_known(name, _NAMED, "the dataset", otherwise="a folder, a .csv or a file of vectors that exists")
+    return _named(name), {"root": root}
 
 
-def _check_options(name, module, options: dict) -> None:
-    """Refuse what the loader does not declare with a type; without one it is for programs, such as a progress."""
-    takes = [each for each in signature(module.load).parameters.values() if each.kind is each.KEYWORD_ONLY]
-    known = [each.name for each in takes if each.annotation is not each.empty]
-    called = [each.name for each in takes if callable(options.get(each.name))]
-    for option in [each for each in options if each not in known + called]:
+def _check_options(name: str | PathLike[str], module: ModuleType, options: dict[str, Any]) -> None:
+    """Refuse an option that the loader does not have, or whose value is of another type than it declares."""
+    takes = [each.name for each in signature(module.load).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    known = [each for each in takes if each not in _FOR_PROGRAMS]
+    chosen = {each: value for each, value in options.items() if not (each in takes and callable(value))}  # progress
+    for option in chosen:
         check_known(option, known, f"an option of {name}")
-    check_options(module.load, options)
+    check_options(module.load, chosen)
 
 
-def _named(name: str):
+def _named(name: str) -> ModuleType:
     if name not in DATASETS:
         check_known(name, _NAMED, "the dataset")
     return import_module(DATASETS[name])
 
 
-def _row(name: str, root) -> dict:
+def _row(name: str, root: str | PathLike[str] | None) -> dict[str, Any]:
     module = _named(name)
     counts = {split: count._asdict() for split, count in module.EXPECTED.items()}
     row = {"name": name, "title": module.TITLE, "splits": counts, "fetched": bool(module.ARCHIVES)}
@@ -151,7 +215,7 @@ def _row(name: str, root) -> dict:
     return row | _state(module, root)
 
 
-def _state(module, root) -> dict:
+def _state(module: ModuleType, root: str | PathLike[str] | None) -> dict[str, Any]:
     """Whether every split loads from the root, with the counts it should have; and if not, why."""
     from entourage.data.layout import NotFound
 

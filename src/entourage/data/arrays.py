@@ -1,27 +1,31 @@
 """Pictures in memory."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from entourage.errors import InputError
 from entourage.values import check_unique, checked_column, set_frozen
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 __all__ = ["ImageArray"]
 
 
 @dataclass(frozen=True, eq=False)
 class ImageArray:
-    """Small grey pictures in memory: pixels (N, H, W) uint8, 0 black to 255 white; labels (N,); ids (N,) text, unique.
-
-    Without ids the rows are numbered "0".."N-1". Like every image set it offers labels, ids, picture(row), take(rows).
-    """
+    """An image set of small grey pictures in memory."""
 
     pixels: np.ndarray
+    """(N, H, W) uint8, from 0, black, to 255, white."""
     labels: np.ndarray
-    ids: np.ndarray | None = None
+    """(N,) the class of each, integers or text."""
+    ids: np.ndarray = None  # type: ignore[assignment]  # an array once it is built
+    """(N,) text, unique; by default the rows as text, "0".."N-1"."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         pixels = np.asarray(self.pixels)
         if pixels.ndim != 3 or pixels.dtype != np.uint8:
             raise InputError(f"pixels are {pixels.dtype} of shape {pixels.shape}; wanted uint8 of (N, H, W)")
@@ -33,12 +37,12 @@ class ImageArray:
     def __len__(self) -> int:
         return len(self.pixels)
 
-    def picture(self, row: int):
+    def picture(self, row: int) -> "Image":
         """One picture as a grey PIL image (mode L)."""
         from PIL import Image
 
         return Image.fromarray(self.pixels[row])
 
-    def take(self, rows) -> "ImageArray":
-        """The given rows, in the given order, with their labels and ids."""
+    def take(self, rows: Any) -> "ImageArray":
+        """The given rows (n,), in the given order, with their labels and ids."""
         return ImageArray(self.pixels[rows], self.labels[rows], self.ids[rows])

@@ -4,75 +4,86 @@ Vectors of an Embeddings set stand where pictures would, as they are.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
-from entourage.data.preprocessing import as_pictures
+from entourage.data.decoding import PictureBatch, decoded
+from entourage.data.image_set import Items, column_of
+from entourage.data.preprocessing import Preprocessing, as_pictures
+from entourage.runtime.randomness import generator
+from entourage.values import Embeddings
 
 __all__ = ["PictureBatch", "PictureBatches"]
 
 
-@dataclass(frozen=True, eq=False)
-class PictureBatch:
-    """Some rows (b,) of an image set with their pictures (b, C, H, W), or of Embeddings with their vectors (b, d)."""
-
-    rows: np.ndarray
-    pictures: Tensor
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
 class PictureBatches:
-    """One pass over given batches of rows of an image set, sized and iterable once or more.
+    """One pass over given batches of rows of an image set, sized and iterable more than once.
 
-    preprocessing: the encoder's; None takes grey pictures in memory as they are. draw: whole numbers, the seed and the
-    epoch for instance, that decide the augmentation together with the row; None for none, as in a test.
-    A picture that cannot be decoded is left out and its path appended to `corrupt`; with `strict` it raises.
+    Parameters
+    ----------
+    items : ImageSet or Embeddings
+        Pictures, or vectors, which are given as they are.
+    batches : sequence of ndarray of int, shape (b,) each
+        The rows of each batch.
+    preprocessing : Preprocessing, optional
+        The encoder's; None takes grey pictures in memory as they are.
+    draw : tuple of int, optional
+        Whole numbers, the seed and the epoch for instance, that decide the augmentation together with the row; None
+        does not augment, as in a test.
+    workers : int, optional
+        Threads that decode; default: one per core.
+    strict : bool
+        Whether a picture that cannot be decoded raises CorruptImage; if not, it is left out of its batch.
     """
 
     def __init__(
         self,
-        images,
+        items: Items,
         batches: Sequence[np.ndarray],
-        preprocessing=None,
+        preprocessing: Preprocessing | None = None,
         *,
         draw: tuple[int, ...] | None = None,
         workers: int | None = None,
         strict: bool = False,
-        corrupt: list | None = None,
-    ):
-        self.images, self.batches, self.preprocessing, self.draw = images, batches, preprocessing, draw
-        self.decoding = {"strict": strict, "corrupt": corrupt} | ({} if workers is None else {"workers": workers})
+    ) -> None:
+        self.items, self.batches, self.preprocessing, self.draw = items, batches, preprocessing, draw
+        self.workers, self.strict = workers, strict
+        self._corrupt: dict[str, None] = {}  # an ordered set
+
+    @property
+    def corrupt(self) -> list[str]:
+        """Paths of the pictures that could not be decoded so far, each once, in the order they were met."""
+        return list(self._corrupt)
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __iter__(self) -> Iterator[PictureBatch]:
-        if hasattr(self.images, "vectors"):
-            for rows in self.batches:
-                yield PictureBatch(rows, torch.from_numpy(self.images.vectors[rows]))
-            return
-        if self._as_they_are():
-            for rows in self.batches:
-                yield PictureBatch(rows, as_pictures(self.images.pixels[rows])[:, None])
-            return
-        from entourage.data.decoding import decoded
+        """The batches in order; one of which nothing is left is passed over."""
+        for batch in self._made():
+            self._corrupt |= dict.fromkeys(batch.corrupt)
+            if len(batch):
+                yield batch
 
-        for rows, pictures in decoded(self.images, self.batches, self._prepared, **self.decoding):
-            yield PictureBatch(rows, pictures)
+    def _made(self) -> Iterator[PictureBatch]:
+        items, pixels = self.items, column_of(self.items, "pixels")
+        if isinstance(items, Embeddings):
+            return (PictureBatch(rows, torch.from_numpy(items.vectors[rows])) for rows in self.batches)
+        if pixels is not None and self._as_they_are(pixels):
+            return (PictureBatch(rows, as_pictures(pixels[rows])[:, None]) for rows in self.batches)
+        return decoded(items, self.batches, self._prepared, workers=self.workers, strict=self.strict)
 
-    def _prepared(self, picture, row: int) -> Tensor:
+    def _prepared(self, picture: Image.Image, row: int) -> Tensor:
         """Run in threads and in any order: what is random in it depends on the row."""
-        return self.preprocessing(picture, None if self.draw is None else np.random.default_rng([*self.draw, row]))
+        preprocessing = self.preprocessing or Preprocessing.small()
+        return preprocessing(picture, None if self.draw is None else generator(*self.draw, row))
 
-    def _as_they_are(self) -> bool:
+    def _as_they_are(self, pixels: np.ndarray) -> bool:
         """Whether the pixels in memory are what the encoder takes, without Pillow."""
-        pixels = getattr(self.images, "pixels", None)
-        if pixels is None or pixels.ndim != 3:
+        if pixels.ndim != 3:
             return False
         if self.preprocessing is None:
             return True

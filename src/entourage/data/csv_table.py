@@ -13,20 +13,25 @@ The columns and their meaning are those of open-metric-learning.readthedocs.io, 
 
 import csv
 import io
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from entourage.data.files import ImageFiles
 from entourage.data.folder import warn_of_single_images
-from entourage.data.layout import check_split, read_text, warn_of_shared_classes
+from entourage.data.layout import Archives, Expected, check_split, read_text, warn_of_shared_classes
 from entourage.errors import FileError, InputError
 
 __all__ = ["load", "splits"]
 
 TITLE = "a .csv as Open Metric Learning uses it"
-EXPECTED = {}
-ARCHIVES = ()
+EXPECTED: Expected = {}
+ARCHIVES: Archives = ()
+
+Table = dict[str, list[str]]
+"""The cells of each column, in the order of the lines."""
 
 _REQUIRED = ("label", "path", "split")
 _ROLES = ("is_query", "is_gallery")
@@ -35,8 +40,23 @@ _TRAIN, _TESTED = ("train",), ("validation", "test")
 _YES, _NO, _EMPTY = ("true", "1", "1.0"), ("false", "0", "0.0"), ("", "none", "nan", "null")
 
 
-def load(split: str, root, *, images_root=None) -> ImageFiles:
-    """A split of the table at `root`, in the order of its lines; paths are relative to `images_root`."""
+def load(split: str, root: str | PathLike[str] | None, *, images_root: str | PathLike[str] | None = None) -> ImageFiles:
+    """Load a split of a table, in the order of its lines.
+
+    Parameters
+    ----------
+    split : str
+        One of `splits`, or "all" for every line.
+    root : path-like
+        The table.
+    images_root : path-like, optional
+        What the paths in it are relative to; default: the table's folder.
+
+    Returns
+    -------
+    ImageFiles
+        With boxes and sequences where the table has them.
+    """
     path = _existing(root)
     table = _read(path)
     members = _members(path, table)
@@ -57,18 +77,32 @@ def load(split: str, root, *, images_root=None) -> ImageFiles:
     return ImageFiles(folder, names, labels[rows], _ids(path, names, boxes, rows), boxes, sequences=sequences)
 
 
-def splits(root, **options) -> tuple[str, ...]:
+def splits(root: str | PathLike[str] | None, **options: Any) -> tuple[str, ...]:
+    """The splits of a table: train and test, or train, query and gallery.
+
+    Parameters
+    ----------
+    root : path-like
+        The table.
+    **options
+        Those of `load`, which make no difference.
+
+    Returns
+    -------
+    tuple of str
+        Their names, train first.
+    """
     path = _existing(root)
     return tuple(_members(path, _read(path)))
 
 
-def _existing(path) -> Path:
+def _existing(path: str | PathLike[str] | None) -> Path:
     if path is None or not Path(path).is_file():
         raise FileError(f"the table {path} does not exist; check the path")
     return Path(path)
 
 
-def _read(path: Path) -> dict[str, list[str]]:
+def _read(path: Path) -> Table:
     """The columns by name; every line has all of them."""
     lines = list(csv.reader(io.StringIO(read_text(path).rstrip(), newline="")))
     header = [name.strip().lower() for name in lines[0]] if lines else []
@@ -84,11 +118,10 @@ def _read(path: Path) -> dict[str, list[str]]:
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(header):
             raise FileError(f"line {number} of {path} has {len(line)} cells; wanted {len(header)}: correct it")
-    columns = zip(*lines[1:], strict=True) if lines[1:] else [()] * len(header)
-    return {name: [cell.strip() for cell in cells] for name, cells in zip(header, columns, strict=True)}
+    return {name: [line[place].strip() for line in lines[1:]] for place, name in enumerate(header)}
 
 
-def _members(path: Path, table: dict) -> dict[str, np.ndarray]:
+def _members(path: Path, table: Table) -> dict[str, np.ndarray]:
     """The rows of every split: train and test, or train, query and gallery."""
     for row, split in enumerate(table["split"]):
         if split.lower() not in _TRAIN + _TESTED:
@@ -108,7 +141,7 @@ def _members(path: Path, table: dict) -> dict[str, np.ndarray]:
 
 def _flags(path: Path, cells: list[str], name: str, tested: np.ndarray) -> np.ndarray:
     flags = np.zeros(len(cells), bool)
-    for row in np.flatnonzero(tested):
+    for row in np.flatnonzero(tested).tolist():
         cell = cells[row].lower()
         if cell not in _YES + _NO:
             raise _bad_cell(path, row, name, cells[row] or "empty", "True or False in validation")
@@ -116,7 +149,7 @@ def _flags(path: Path, cells: list[str], name: str, tested: np.ndarray) -> np.nd
     return flags
 
 
-def _labels(path: Path, table: dict) -> np.ndarray:
+def _labels(path: Path, table: Table) -> np.ndarray:
     """Integers if all of them are, written as such ("007" is not "7"); text if not, (N,)."""
     labels = table["label"]
     if "" in labels:
@@ -128,7 +161,7 @@ def _labels(path: Path, table: dict) -> np.ndarray:
     return numbers if [str(number) for number in numbers.tolist()] == labels else np.array(labels, dtype=str)
 
 
-def _boxes(path: Path, table: dict, rows: np.ndarray) -> np.ndarray | None:
+def _boxes(path: Path, table: Table, rows: np.ndarray) -> np.ndarray | None:
     if _BOX[0] not in table:
         return None
     boxes = np.zeros((len(rows), 4), np.int64)
@@ -146,7 +179,7 @@ def _boxes(path: Path, table: dict, rows: np.ndarray) -> np.ndarray | None:
     return boxes if boxes.any() else None
 
 
-def _sequences(path: Path, table: dict, rows: np.ndarray) -> np.ndarray | None:
+def _sequences(path: Path, table: Table, rows: np.ndarray) -> np.ndarray | None:
     if "sequence" not in table:
         return None
     cells = [table["sequence"][row] for row in rows]
@@ -155,7 +188,7 @@ def _sequences(path: Path, table: dict, rows: np.ndarray) -> np.ndarray | None:
         return None
     if not all(filled):
         raise _bad_cell(
-            path, rows[filled.index(False)], "sequence", "empty", "one for every image of the split, or none"
+            path, int(rows[filled.index(False)]), "sequence", "empty", "one for every image of the split, or none"
         )
     return np.array(cells, dtype=str)
 
@@ -168,7 +201,7 @@ def _ids(path: Path, names: np.ndarray, boxes: np.ndarray | None, rows: np.ndarr
             f"{name}#{','.join(map(str, box))}" if any(box) else name
             for name, box in zip(ids, boxes.tolist(), strict=True)
         ]
-    first = {}
+    first: dict[str, int] = {}
     for row, item in zip(rows, ids, strict=True):
         if item in first:
             raise InputError(

@@ -7,72 +7,126 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
+from PIL import Image
 from torch import Tensor
 
+from entourage.data.image_set import ImageSet, Items
 from entourage.errors import CorruptImage, InputError
+from entourage.runtime.progress import Progress
 
-__all__ = ["check_decodable", "decoded"]
+__all__ = ["PictureBatch", "Transform", "check_decodable", "decoded"]
 
 _BATCHES_AHEAD = 2  # what waits in memory is bounded: the batch in use, and these
 _CHECKED_AT_ONCE = 64
 
+Transform = Callable[[Image.Image, int], Tensor]
+"""From a picture and its row to a tensor (C, H, W)."""
+
+
+@dataclass(frozen=True, eq=False)
+class PictureBatch:
+    """Some rows of an image set with their pictures, or of Embeddings with their vectors."""
+
+    rows: np.ndarray
+    """(b,) those that could be decoded, in the order asked for."""
+    pictures: Tensor
+    """(b, C, H, W), or vectors (b, d)."""
+    corrupt: tuple[str, ...] = ()
+    """Paths of the pictures asked for that cannot be decoded."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
 
 def decoded(
-    images,
-    batches_of_rows: Iterable[np.ndarray],
-    transform: Callable[[object, int], Tensor],
+    images: ImageSet,
+    batches_of_rows: Iterable[ArrayLike],
+    transform: Transform,
     *,
     workers: int | None = None,
     strict: bool = False,
-    corrupt: list | None = None,
-) -> Iterator[tuple[np.ndarray, Tensor]]:
-    """Batches of an image set as (rows (b,), pictures (b, C, H, W)), in order, the next ones decoded meanwhile.
+) -> Iterator[PictureBatch]:
+    """Decode batches of an image set, in order, the next ones meanwhile.
 
-    `transform(picture, row)` makes a tensor (C, H, W) of a PIL image; it runs in a thread, so whatever is random in it
-    must come from the row. A corrupt image is left out of its batch and its path appended to `corrupt`, once; a batch
-    of which nothing is left is passed over. With `strict` the first corrupt image raises CorruptImage.
-    `workers` threads decode; default: one per core.
+    Parameters
+    ----------
+    images : ImageSet
+        Where the pictures come from.
+    batches_of_rows : iterable of array of int, shape (b,) each
+        The rows of each batch.
+    transform : callable
+        `transform(picture, row)` makes a tensor (C, H, W) of a PIL image. It runs in a thread, so whatever is random in
+        it must follow from the row.
+    workers : int, optional
+        Threads that decode; default: one per core.
+    strict : bool
+        Whether a picture that cannot be decoded raises CorruptImage. If not, it is left out of its batch, which names
+        it; a batch of which nothing is left comes without rows.
+
+    Yields
+    ------
+    PictureBatch
+        One for each batch of rows.
     """
     workers = _cores() if workers is None else workers
     if workers < 1:
         raise InputError(f"workers is {workers}; wanted 1 or more threads")
-    return _batches(images, iter(batches_of_rows), transform, workers, strict, [] if corrupt is None else corrupt)
+    return _batches(images, iter(batches_of_rows), transform, workers, strict)
 
 
-def check_decodable(images, *, workers: int | None = None, progress=None) -> None:
-    """Raise CorruptImage for the first picture of the set, in its order, that cannot be decoded."""
-    if hasattr(images, "pixels") or hasattr(images, "vectors"):  # in memory
+def check_decodable(items: Items, *, workers: int | None = None, progress: Progress | None = None) -> None:
+    """Refuse a set with a picture that cannot be decoded.
+
+    Parameters
+    ----------
+    items : ImageSet or Embeddings
+        What is in memory already passes.
+    workers : int, optional
+        Threads that decode; default: one per core.
+    progress : Progress, optional
+        Called as progress(title, done, total).
+
+    Raises
+    ------
+    CorruptImage
+        For the first such picture, in the order of the set.
+    """
+    if hasattr(items, "pixels") or hasattr(items, "vectors"):
         return
-    batches = np.split(np.arange(len(images)), range(_CHECKED_AT_ONCE, len(images), _CHECKED_AT_ONCE))
-    for rows, _ in decoded(images, batches, lambda picture, row: torch.empty(0), workers=workers, strict=True):
+    batches = np.split(np.arange(len(items)), range(_CHECKED_AT_ONCE, len(items), _CHECKED_AT_ONCE))
+    for batch in decoded(items, batches, lambda picture, row: torch.empty(0), workers=workers, strict=True):
         if progress:
-            progress("checking pictures", int(rows[-1]) + 1, len(images))
+            progress("checking pictures", int(batch.rows[-1]) + 1, len(items))
 
 
-def _batches(images, batches, transform, workers: int, strict: bool, corrupt: list) -> Iterator:
+def _batches(
+    images: ImageSet, batches: Iterator[ArrayLike], transform: Transform, workers: int, strict: bool
+) -> Iterator[PictureBatch]:
     def decode(row: int) -> Tensor:
         return transform(images.picture(row), row)
 
     pool = ThreadPoolExecutor(workers, thread_name_prefix="decoding")
-    ahead: deque[tuple[np.ndarray, list[Future]]] = deque()
+    ahead: deque[tuple[np.ndarray, list[Future[Tensor]]]] = deque()
     try:
-        for rows in batches:
-            rows = np.asarray(rows)
+        for batch in batches:
+            rows = np.asarray(batch)
             ahead.append((rows, [pool.submit(decode, int(row)) for row in rows]))
             if len(ahead) > _BATCHES_AHEAD:
-                yield from _finished(*ahead.popleft(), strict, corrupt)
+                yield _finished(*ahead.popleft(), strict)
         while ahead:
-            yield from _finished(*ahead.popleft(), strict, corrupt)
+            yield _finished(*ahead.popleft(), strict)
     finally:  # also when the reader stops early, or is interrupted
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _finished(rows: np.ndarray, futures: list[Future], strict: bool, corrupt: list) -> Iterator:
-    """The batch, once its pictures are there; nothing if all of them are corrupt."""
-    kept, pictures = [], []
+def _finished(rows: np.ndarray, futures: list[Future[Tensor]], strict: bool) -> PictureBatch:
+    """The batch, once its pictures are there."""
+    kept, pictures, corrupt = [], [], []
     for row, future in zip(rows, futures, strict=True):
         try:
             pictures.append(future.result())
@@ -80,14 +134,12 @@ def _finished(rows: np.ndarray, futures: list[Future], strict: bool, corrupt: li
         except CorruptImage as error:
             if strict:
                 raise
-            if error.path not in corrupt:
-                corrupt.append(error.path)
-    if not pictures:
-        return
+            corrupt.append(error.path)
     shapes = {tuple(picture.shape) for picture in pictures}
     if len(shapes) > 1:
         raise InputError(f"the transform makes pictures of shapes {sorted(shapes)}; wanted one shape: resize or crop")
-    yield np.array(kept, rows.dtype), torch.stack(pictures)
+    stacked = torch.stack(pictures) if pictures else torch.empty(0)
+    return PictureBatch(np.array(kept, rows.dtype), stacked, tuple(corrupt))
 
 
 def _cores() -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from entourage.data.unpacking import unpack
 from entourage.errors import FileError
+from entourage.runtime.progress import Progress
 
 __all__ = ["Archive", "fetch"]
 
@@ -27,24 +28,42 @@ _MEGABYTE = 1_000_000
 
 @dataclass(frozen=True)
 class Archive:
-    """One file to fetch: its size in bytes and "md5:..." or "sha256:...", as published.
-
-    `folder` is what it holds, `to` where that belongs under the root.
-    """
+    """One file to fetch."""
 
     url: str
+    """Where it is."""
     size: int
+    """How many bytes it has."""
     checksum: str
+    """ "md5:..." or "sha256:...", as published."""
     folder: str
+    """The folder inside it that is wanted."""
     to: str
+    """Where that folder belongs under the root."""
 
     @property
     def name(self) -> str:
+        """The last part of its address."""
         return self.url.rpartition("/")[2]
 
 
-def fetch(archive: Archive, root: Path, progress=None) -> Path:
-    """Download and unpack an archive under the root; where it is now. What is there already is left as it is."""
+def fetch(archive: Archive, root: Path, progress: Progress | None = None) -> Path:
+    """Download and unpack an archive.
+
+    Parameters
+    ----------
+    archive : Archive
+        What to fetch.
+    root : Path
+        The folder to put it in, which exists.
+    progress : Progress, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    Path
+        Where its folder is now. What is there already is left as it is.
+    """
     place = root / archive.to
     if place.exists():
         return place
@@ -63,12 +82,12 @@ def _check_room(root: Path, archive: Archive, part: Path) -> None:
     free = shutil.disk_usage(root).free
     if free < wanted:
         raise FileError(
-            f"{root} has {free / 1e9:.1f} GB left; {archive.name} needs {wanted / 1e9:.1f} GB to be fetched and "
-            "unpacked: make room or choose another root"
+            f"{root} has {free / 1e9:.1f} GB left; wanted {wanted / 1e9:.1f} GB to fetch and unpack {archive.name}: "
+            "free some space or choose another root"
         )
 
 
-def _download(archive: Archive, part: Path, progress) -> None:
+def _download(archive: Archive, part: Path, progress: Progress | None) -> None:
     """Append to the part until it is whole; a broken connection is taken up again."""
     fruitless = 0
     while True:
@@ -88,7 +107,7 @@ def _download(archive: Archive, part: Path, progress) -> None:
         time.sleep(_PAUSE)
 
 
-def _append(archive: Archive, part: Path, start: int, progress) -> bool:
+def _append(archive: Archive, part: Path, start: int, progress: Progress | None) -> bool:
     """One request for what is missing after `start`; whether the file is whole now."""
     request = urllib.request.Request(archive.url, headers={"User-Agent": "entourage"})
     if start:

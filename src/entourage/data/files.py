@@ -3,35 +3,43 @@
 Only names are held: 100,000 pictures take some tens of megabytes, whatever their size.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from entourage.errors import CorruptImage, InputError
 from entourage.values import check_unique, checked_column, set_frozen
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 __all__ = ["ImageFiles"]
 
 
 @dataclass(frozen=True, eq=False)
 class ImageFiles:
-    """An image set of files: names (N,) relative to root, labels (N,), ids (N,) text, unique (default: the names).
-
-    Pictures to be embedded alone may have no labels: None. boxes (N, 4) integers left, top, right, bottom crop each
-    picture after it has been turned upright; four zeros leave it whole. cameras and sequences, (N,) each, tell which
-    items are left out of a ranking (see evaluation.exclusions).
-    """
+    """An image set of files on disk."""
 
     root: Path
+    """The folder that names start from."""
     names: np.ndarray
+    """(N,) paths relative to the root."""
     labels: np.ndarray | None
-    ids: np.ndarray | None = None
+    """(N,) the class of each, integers or text; None for pictures that are only embedded."""
+    ids: np.ndarray = None  # type: ignore[assignment]  # an array once it is built
+    """(N,) text, unique; by default the names."""
     boxes: np.ndarray | None = None
+    """(N, 4) integers left, top, right, bottom: each picture is cropped to its box after it has been turned upright;
+    four zeros leave it whole."""
     cameras: np.ndarray | None = None
+    """(N,) which camera took each picture: one of the same label by the query's camera does not count as found."""
     sequences: np.ndarray | None = None
+    """(N,) which sequence each picture belongs to, frames of one video for instance: a query does not find its own."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         count = len(self.names)
         names = checked_column(self.names, "names", count, "image").astype(str, copy=False)
         ids = names if self.ids is None else checked_column(self.ids, "ids", count, "image").astype(str, copy=False)
@@ -48,28 +56,43 @@ class ImageFiles:
         return len(self.names)
 
     def path(self, row: int) -> Path:
+        """Where one picture lies."""
         return self.root / str(self.names[row])
 
     @property
     def paths(self) -> list[Path]:
-        """Where every picture lies, (N,)."""
+        """Where every picture lies, in order."""
         return [self.root / name for name in self.names.tolist()]
 
-    def picture(self, row: int):
-        """One picture as a PIL image, decoded now: upright, cropped to its box, grey (L) or in colour (RGB).
+    def picture(self, row: int) -> "Image":
+        """Decode one picture.
 
-        Raises CorruptImage if the file is missing, truncated or no image.
+        Parameters
+        ----------
+        row : int
+            From 0 to N - 1.
+
+        Returns
+        -------
+        PIL.Image.Image
+            Upright, cropped to its box, grey (mode L) or in colour (RGB).
+
+        Raises
+        ------
+        CorruptImage
+            If the file is missing, truncated or no image.
         """
         box = None if self.boxes is None or not self.boxes[row].any() else self.boxes[row].tolist()
         return _decode(self.path(row), box)
 
-    def take(self, rows) -> "ImageFiles":
-        """The given rows, in the given order."""
-        arrays = (self.names, self.labels, self.ids, self.boxes, self.cameras, self.sequences)
-        return ImageFiles(self.root, *(None if array is None else array[rows] for array in arrays))
+    def take(self, rows: Any) -> "ImageFiles":
+        """The given rows (n,), in the given order, with all that is known of them."""
+        optional = {name: getattr(self, name) for name in ("labels", "boxes", "cameras", "sequences")}
+        taken: dict[str, Any] = {name: None if values is None else values[rows] for name, values in optional.items()}
+        return replace(self, names=self.names[rows], ids=self.ids[rows], **taken)
 
 
-def _decode(path: Path, box: list[int] | None):
+def _decode(path: Path, box: list[int] | None) -> "Image":
     from PIL import Image
 
     try:
@@ -83,7 +106,7 @@ def _decode(path: Path, box: list[int] | None):
     return picture if box is None else _cropped(picture, box, path)
 
 
-def _upright(picture):
+def _upright(picture: "Image") -> "Image":
     """A copy, turned as its EXIF data say; where those are damaged, the picture may still be good."""
     from PIL import ImageOps
 
@@ -93,7 +116,7 @@ def _upright(picture):
         return picture.copy()
 
 
-def _grey_or_colour(picture):
+def _grey_or_colour(picture: "Image") -> "Image":
     """Every mode Pillow knows as L or RGB; what is transparent lies on white."""
     from PIL import Image
 
@@ -109,7 +132,7 @@ def _grey_or_colour(picture):
     return picture.convert("L" if picture.mode == "1" else "RGB")
 
 
-def _cropped(picture, box: list[int], path: Path):
+def _cropped(picture: "Image", box: list[int], path: Path) -> "Image":
     left, top, right, bottom = box
     width, height = picture.size
     if left >= width or top >= height:
@@ -125,15 +148,16 @@ def _reason(path: Path, error: Exception) -> str:
     if path.exists() and not path.stat().st_size:
         return "it is empty"
     if isinstance(error, UnidentifiedImageError):
-        return "it is no image, or of no known format"
+        return "it is not an image, or its format is unknown"
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _checked_boxes(boxes, ids: np.ndarray) -> np.ndarray:
-    boxes = np.asarray(boxes)
+def _checked_boxes(values: ArrayLike, ids: np.ndarray) -> np.ndarray:
+    boxes = np.asarray(values)
     if boxes.shape != (len(ids), 4) or boxes.dtype.kind not in "iu":
         raise InputError(
-            f"boxes are {boxes.dtype} of shape {boxes.shape}; wanted integers (N, 4) as left, top, right, bottom"
+            f"the boxes are {boxes.dtype} of shape {boxes.shape}; wanted integers of shape ({len(ids)}, 4): left, top, "
+            "right, bottom of each image"
         )
     left, top, right, bottom = boxes.T
     bad = np.flatnonzero(boxes.any(axis=1) & ((boxes.min(axis=1, initial=0) < 0) | (left >= right) | (top >= bottom)))

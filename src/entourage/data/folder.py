@@ -10,25 +10,50 @@ picture of every class, to be embedded; there a folder may also hold pictures al
 
 import os
 import warnings
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from entourage.data.files import ImageFiles
-from entourage.data.layout import IMAGE_SUFFIXES, check_split, data_root, is_image_name, warn_of_shared_classes
+from entourage.data.layout import (
+    IMAGE_SUFFIXES,
+    Archives,
+    Expected,
+    check_split,
+    data_root,
+    is_image_name,
+    warn_of_shared_classes,
+)
 from entourage.errors import EntourageWarning, FileError, InputError
 
 __all__ = ["divided_classes", "load", "splits", "warn_of_single_images"]
 
 TITLE = "a folder of images, one folder a class"
-EXPECTED = {}
-ARCHIVES = ()
+EXPECTED: Expected = {}
+ARCHIVES: Archives = ()
 
 _OWN_SPLITS = (("train", "query", "gallery"), ("train", "test"))
 
 
-def load(split: str, root=None, *, train_share: float | None = None) -> ImageFiles:
-    """A split, sorted by class and file. `train_share` of the classes train; default: half."""
+def load(split: str, root: str | PathLike[str] | None = None, *, train_share: float | None = None) -> ImageFiles:
+    """Load a split of a folder, sorted by class and file.
+
+    Parameters
+    ----------
+    split : str
+        One of `splits`, or "all" for every picture.
+    root : path-like, optional
+        The folder; default: the one ENTOURAGE_DATA names.
+    train_share : float, optional
+        Share of the classes that train, where the folder has no splits of its own; default: half.
+
+    Returns
+    -------
+    ImageFiles
+        Labels are the names of the classes' folders.
+    """
     folder = data_root(root, "a folder of images")
     own = _own_splits(folder)
     check_split(split, (*splits(folder), "all"), str(folder))
@@ -37,27 +62,52 @@ def load(split: str, root=None, *, train_share: float | None = None) -> ImageFil
     if own:
         if train_share is not None:
             raise InputError(f"train_share is {train_share} but {folder} has a folder for each split; leave it out")
-        files = {each: _files_by_class(folder / each) for each in own}
-        tested = {label for each in own if each != "train" for label in files[each]}
-        warn_of_shared_classes(folder, list(files["train"]), list(tested))
-        return _as_images(folder, f"{split}/", files[split], split)
+        by_split = {each: _files_by_class(folder / each) for each in own}
+        tested_classes = {label for each in own if each != "train" for label in by_split[each]}
+        warn_of_shared_classes(folder, list(by_split["train"]), list(tested_classes))
+        return _as_images(folder, f"{split}/", by_split[split], split)
     files = _files_by_class(folder)
     trained, tested = divided_classes(folder, sorted(files), 0.5 if train_share is None else train_share)
     chosen = trained if split == "train" else tested
     return _as_images(folder, "", {label: files[label] for label in chosen}, split)
 
 
-def splits(root=None, **options) -> tuple[str, ...]:
+def splits(root: str | PathLike[str] | None = None, **options: Any) -> tuple[str, ...]:
+    """The splits of a folder: train and test, or train, query and gallery.
+
+    Parameters
+    ----------
+    root : path-like, optional
+        The folder; default: the one ENTOURAGE_DATA names.
+    **options
+        Those of `load`, which make no difference.
+
+    Returns
+    -------
+    tuple of str
+        Their names, train first.
+    """
     return _own_splits(data_root(root, "a folder of images")) or ("train", "test")
 
 
-def warn_of_single_images(where, labels: np.ndarray, split: str) -> None:
+def warn_of_single_images(where: str | PathLike[str], labels: np.ndarray, split: str) -> None:
+    """Warn of classes with one image, of which nothing can be found.
+
+    Parameters
+    ----------
+    where : path-like
+        What the warning names.
+    labels : ndarray, shape (N,)
+        The class of each image of the split.
+    split : str
+        Its name.
+    """
     classes, counts = np.unique(labels, return_counts=True)
     single = classes[counts == 1]
     if len(single):
         warnings.warn(
-            f"{where} has {len(single):,} of {len(classes):,} classes with one image only in {split}, the first is "
-            f"{single[0].item()!r}; nothing of its class can be found: add images or leave such classes out",
+            f"{where} has {len(single):,} of {len(classes):,} classes with only one image in {split}, the first is "
+            f"{single[0].item()!r}; no other image of such a class can be found: add images or leave the class out",
             EntourageWarning,
             stacklevel=4,
         )
@@ -92,8 +142,8 @@ def _files_by_class(folder: Path) -> dict[str, list[str]]:
         )
     if empty:
         warnings.warn(
-            f"{folder / empty[0]} holds no image ({len(empty)} such folder{'s' if len(empty) > 1 else ''}); "
-            "wanted one folder a class: it is left out",
+            f"{folder / empty[0]} holds no image ({len(empty)} such folder{'s' if len(empty) > 1 else ''}) and is left "
+            "out; wanted one folder a class",
             EntourageWarning,
             stacklevel=4,
         )
@@ -116,13 +166,28 @@ def _images_below(folder: Path, label: str) -> list[str]:
     return sorted(found)
 
 
-def divided_classes(where: Path, classes: list, share: float) -> tuple[list, list]:
-    """The first `share` of the classes, which train, and the others, which test; one at least of each."""
+def divided_classes(where: Path, classes: list[Any], share: float) -> tuple[list[Any], list[Any]]:
+    """Divide classes into those that train and those that test.
+
+    Parameters
+    ----------
+    where : Path
+        What an error names.
+    classes : list
+        In order.
+    share : float
+        The share of them that trains, above 0 and below 1.
+
+    Returns
+    -------
+    train, test : list
+        The first of the classes and the others, one at least of each.
+    """
     if not 0 < share < 1:
         raise InputError(f"train_share is {share}; wanted more than 0 and less than 1, as a part of the classes")
     if len(classes) < 2:
         raise FileError(
-            f"{where} has 1 class, {classes[0]!r}; wanted two or more classes, to train on some, test on others"
+            f"{where} has 1 class, {classes[0]!r}; wanted two or more, to train on some and test on the others"
         )
     count = min(max(int(len(classes) * share + 1e-9), 1), len(classes) - 1)  # 0.29 * 100 is a little less than 29
     return classes[:count], classes[count:]

@@ -2,17 +2,22 @@
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from entourage.data.download import Archive
 from entourage.errors import EntourageWarning, FileError
 from entourage.runtime.config import check_known
 
 __all__ = [
+    "Archives",
     "Count",
+    "Expected",
     "NotFound",
     "check_counts",
     "check_present",
@@ -42,37 +47,101 @@ class Count(NamedTuple):
     classes: int
 
 
-def data_root(root, name: str) -> Path:
-    """The folder given, or the one ENTOURAGE_DATA names; it must exist."""
-    root = root_of(root, name)
-    if not root.is_dir():
-        raise NotFound(f"the folder {root} does not exist; check the root of the data")
-    return root
+Expected = Mapping[str, Count]
+"""The counts of each split of a dataset."""
+Archives = tuple[Archive, ...]
+"""What can be fetched of a dataset."""
 
 
-def root_of(root, name: str) -> Path:
-    """The same, whether it exists or not."""
-    root = root if root is not None else os.environ.get("ENTOURAGE_DATA") or None
-    if root is None:
+def data_root(root: str | PathLike[str] | None, name: str) -> Path:
+    """The folder that holds the data, which must exist.
+
+    Parameters
+    ----------
+    root : path-like or None
+        The folder; None takes the one ENTOURAGE_DATA names.
+    name : str
+        The dataset, as an error names it.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    folder = root_of(root, name)
+    if not folder.is_dir():
+        raise NotFound(f"the folder {folder} does not exist; check the root of the data")
+    return folder
+
+
+def root_of(root: str | PathLike[str] | None, name: str) -> Path:
+    """The folder that holds the data, whether it exists or not.
+
+    Parameters
+    ----------
+    root, name
+        As in `data_root`.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    given = root if root is not None else os.environ.get("ENTOURAGE_DATA") or None
+    if given is None:
         raise NotFound(f"{name} is read from disk but no folder is given; wanted root, --root or ENTOURAGE_DATA")
-    return Path(root)
+    return Path(given)
 
 
-def dataset_folder(root, name: str, folders: tuple[str, ...], marks: tuple[str, ...]) -> Path:
-    """The folder that holds one of the marks: one of `folders` under the root, or the root itself."""
-    root = data_root(root, name)
-    for folder in (*(root / folder for folder in folders), root):
+def dataset_folder(
+    root: str | PathLike[str] | None, name: str, folders: tuple[str, ...], marks: tuple[str, ...]
+) -> Path:
+    """Find the folder of a dataset.
+
+    Parameters
+    ----------
+    root : path-like or None
+        As in `data_root`.
+    name : str
+        The dataset.
+    folders : tuple of str
+        What its folder may be called under the root; the root itself may be it, too.
+    marks : tuple of str
+        Files or folders, one of which it holds.
+
+    Returns
+    -------
+    Path
+        The first folder that holds one of the marks.
+    """
+    place = data_root(root, name)
+    for folder in (*(place / folder for folder in folders), place):
         if any((folder / mark).exists() for mark in marks):
             return folder
     raise NotFound(
-        f"{name} is not under {root}: wanted {root / folders[0] / marks[0]}; "
+        f"{name} is not under {place}: wanted {place / folders[0] / marks[0]}; "
         f"check the root, or see `entourage datasets get {name}`"
     )
 
 
-def first_existing(folder: Path, choices: Iterable[str], holds: str) -> Path:
-    """The first of several places a file or folder may be at; `holds` says what it is for."""
-    choices = list(choices)
+def first_existing(folder: Path, names: Iterable[str], holds: str) -> Path:
+    """The first that exists of several places a file or folder may be at.
+
+    Parameters
+    ----------
+    folder : Path
+        What the names start from.
+    names : iterable of str
+        The places, the usual one first.
+    holds : str
+        What is wanted there, as an error says it.
+
+    Returns
+    -------
+    Path
+        The place.
+    """
+    choices = list(names)
     for choice in choices:
         if (folder / choice).exists():
             return folder / choice
@@ -80,12 +149,33 @@ def first_existing(folder: Path, choices: Iterable[str], holds: str) -> Path:
     raise FileError(f"{folder / choices[0]}{elsewhere} is missing; wanted {holds}: complete the download")
 
 
-def check_split(split: str, splits: Iterable[str], name: str) -> None:
+def check_split(split: str, splits: Collection[str], name: str) -> None:
+    """Refuse a split that a dataset does not have.
+
+    Parameters
+    ----------
+    split : str
+        What was asked for.
+    splits : collection of str
+        Those there are.
+    name : str
+        The dataset, as an error names it.
+    """
     check_known(split, splits, f"the split of {name}")
 
 
-def check_counts(where, labels: np.ndarray, expected: Count) -> None:
-    """Refuse a list that names another number of images or classes than the dataset has."""
+def check_counts(where: str | PathLike[str], labels: np.ndarray, expected: Count) -> None:
+    """Refuse a list with another number of images or classes than the dataset has.
+
+    Parameters
+    ----------
+    where : path-like
+        What an error names.
+    labels : ndarray, shape (N,)
+        The class of each image of a split.
+    expected : Count
+        How many images and classes it should have.
+    """
     seen = Count(len(labels), len(np.unique(labels)))
     if seen != expected:
         raise FileError(
@@ -94,8 +184,16 @@ def check_counts(where, labels: np.ndarray, expected: Count) -> None:
         )
 
 
-def check_present(folder: Path, names) -> None:
-    """Refuse a folder in which a listed picture is missing; each folder is listed once, no file is opened."""
+def check_present(folder: Path, names: Collection[str]) -> None:
+    """Refuse a folder in which a listed picture is missing; each folder is listed once, no file is opened.
+
+    Parameters
+    ----------
+    folder : Path
+        What the names start from.
+    names : collection of str
+        Paths of the pictures.
+    """
     listed: dict[str, set[str]] = {}
     missing = []
     for name in names:
@@ -112,8 +210,16 @@ def check_present(folder: Path, names) -> None:
         )
 
 
-def warn_of_shared_classes(name, train_labels, test_labels) -> None:
-    """Unseen classes are what the scores are about: say so if a class trains and is tested."""
+def warn_of_shared_classes(name: str | PathLike[str], train_labels: ArrayLike, test_labels: ArrayLike) -> None:
+    """Warn if a class both trains and is tested: unseen classes are what the scores are about.
+
+    Parameters
+    ----------
+    name : path-like
+        What the warning names.
+    train_labels, test_labels : array, shape (N,) and (M,)
+        The classes of either side; one entry for each class will do.
+    """
     shared = np.intersect1d(train_labels, test_labels)
     if len(shared):
         warnings.warn(
@@ -125,7 +231,22 @@ def warn_of_shared_classes(name, train_labels, test_labels) -> None:
 
 
 def read_columns(path: Path, columns: tuple[str, ...], *, header: int = 0) -> list[list[str]]:
-    """The cells of a text file whose columns are separated by spaces, after `header` lines; blank lines are skipped."""
+    """Read a text file whose columns are separated by spaces; blank lines are skipped.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns : tuple of str
+        What its columns are; a line with more or fewer is refused.
+    header : int
+        How many lines come before.
+
+    Returns
+    -------
+    list of list of str
+        The cells of each line.
+    """
     rows = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         cells = line.split()
@@ -141,7 +262,20 @@ def read_columns(path: Path, columns: tuple[str, ...], *, header: int = 0) -> li
 
 
 def whole_numbers(path: Path, cells: Iterable[str]) -> np.ndarray:
-    """Cells as integers, (N,)."""
+    """Turn cells of a table into numbers.
+
+    Parameters
+    ----------
+    path : Path
+        The file they are from, as an error names it.
+    cells : iterable of str
+        N cells.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        Their values.
+    """
     try:
         return np.array([int(cell) for cell in cells], np.int64)
     except ValueError as error:
@@ -149,6 +283,18 @@ def whole_numbers(path: Path, cells: Iterable[str]) -> np.ndarray:
 
 
 def read_text(path: Path) -> str:
+    """Read a text file.
+
+    Parameters
+    ----------
+    path : Path
+        A file in UTF-8.
+
+    Returns
+    -------
+    str
+        Its text, without a byte order mark.
+    """
     if not path.is_file():
         raise FileError(f"{path} is missing; complete the download")
     try:
@@ -158,5 +304,16 @@ def read_text(path: Path) -> str:
 
 
 def is_image_name(name: str) -> bool:
-    """By its suffix; files macOS leaves behind (._name.jpg) are none."""
+    """Whether a file is an image, by its name.
+
+    Parameters
+    ----------
+    name : str
+        The name of a file.
+
+    Returns
+    -------
+    bool
+        True for a suffix of images; files that macOS leaves behind (._name.jpg) are none.
+    """
     return name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith(".")

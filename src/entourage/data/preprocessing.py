@@ -6,6 +6,7 @@ C channels (1 grey, 3 colours), H x W pixels.
 
 import math
 from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,7 +62,7 @@ class Preprocessing:
     flip: bool = True
     """Augmentation: every other picture mirrored, left to right."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.channels not in _MODES:
             raise InputError(f"channels is {self.channels!r}; wanted 1 (grey) or 3 (colours)")
         check_known(self.resample, _FILTERS, "resample")
@@ -76,24 +77,49 @@ class Preprocessing:
 
     @classmethod
     def small(cls, size: int | tuple[int, int] | None = None, channels: int = 1) -> "Preprocessing":
-        """For small pictures: values in [0, 1], brought to `size` if one is given, and nothing else."""
+        """The preprocessing of small pictures: values in [0, 1], at a given size, and nothing else.
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            The side, or (height, width), that pictures are brought to; None keeps theirs.
+        channels : int
+            1 for grey, 3 for colours.
+
+        Returns
+        -------
+        Preprocessing
+            One that does not augment.
+        """
         size = (size, size) if isinstance(size, int) else size
         return cls(channels, size, None, None, None, random_crop=False, flip=False)
 
     @classmethod
-    def from_dict(cls, values: dict) -> "Preprocessing":
-        """The inverse of to_dict."""
+    def from_dict(cls, values: dict[str, Any]) -> "Preprocessing":
+        """The preprocessing whose fields `to_dict` gave."""
         for name in values:
             check_known(name, sorted(field.name for field in fields(cls)), "a field of preprocessing")
         return cls(**values)
 
-    def to_dict(self) -> dict:
-        """As JSON can hold it."""
+    def to_dict(self) -> dict[str, Any]:
+        """Every field by name, as JSON can hold it."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     def at_size(self, size: int) -> "Preprocessing":
-        """The same at another final size; the margin around the crop keeps its proportion.
+        """This preprocessing at another final size; the margin around the crop keeps its proportion.
 
+        Parameters
+        ----------
+        size : int
+            The new side of what the encoder is given, in pixels.
+
+        Returns
+        -------
+        Preprocessing
+            With `resize` and `crop` changed.
+
+        Examples
+        --------
         >>> Preprocessing().at_size(112).resize
         128
         """
@@ -109,7 +135,20 @@ class Preprocessing:
         return untouched and self.resize in (None, (height, width))
 
     def __call__(self, picture: Image.Image, rng: np.random.Generator | None = None) -> Tensor:
-        """(C, H, W) float32; augmented with an rng, which alone decides how."""
+        """Prepare a picture.
+
+        Parameters
+        ----------
+        picture : PIL.Image.Image
+            Of any size and mode.
+        rng : numpy.random.Generator, optional
+            Augments the picture, and alone decides how; None treats it the same way every time.
+
+        Returns
+        -------
+        Tensor of float32, shape (C, H, W)
+            What the encoder takes.
+        """
         picture = _as_mode(picture, _MODES[self.channels])
         if rng is not None and self.random_crop:
             picture = self._random_part(picture, rng)
@@ -154,12 +193,23 @@ class Preprocessing:
         pixels = as_pictures(np.atleast_3d(np.asarray(picture)).transpose(2, 0, 1))  # (C, H, W)
         if self.mean is None:
             return pixels.contiguous()
-        mean, std = (torch.tensor(values)[:, None, None] for values in (self.mean, self.std))
+        mean, std = (torch.tensor(values)[:, None, None] for values in (self.mean, self.std))  # (C, 1, 1)
         return ((pixels - mean) / std).contiguous()
 
 
 def as_pictures(pixels: np.ndarray) -> Tensor:
-    """uint8 pixels of any shape as a tensor of values in [0, 1]."""
+    """Scale pixels to values in [0, 1].
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, any shape
+        From 0, black, to 255, white.
+
+    Returns
+    -------
+    Tensor of float32
+        Of the same shape.
+    """
     return torch.from_numpy(pixels.astype(np.float32) / 255)
 
 
@@ -167,7 +217,7 @@ def _random_box(width: int, height: int, min_area: float, rng: np.random.Generat
     """(left, top, right, bottom) of a random part: area uniform, log of the aspect ratio uniform."""
     for _ in range(_ATTEMPTS):
         area = width * height * rng.uniform(min_area, 1)
-        ratio = math.exp(rng.uniform(*map(math.log, _RATIOS)))
+        ratio = math.exp(rng.uniform(math.log(_RATIOS[0]), math.log(_RATIOS[1])))
         w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < w <= width and 0 < h <= height:
             left, top = int(rng.integers(width - w + 1)), int(rng.integers(height - h + 1))
@@ -188,19 +238,20 @@ def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else size
 
 
-def _side_or_sides(name: str, value) -> int | tuple[int, int] | None:
+def _side_or_sides(name: str, value: Any) -> int | tuple[int, int] | None:
     if value is None:
         return None
     sides = list(value) if isinstance(value, list | tuple) else [value]
     if len(sides) > 2 or any(isinstance(side, bool) or not isinstance(side, int) or side < 1 for side in sides):
         raise InputError(f"{name} is {value!r}; wanted a number of pixels, (height, width) or None")
-    return tuple(sides) if len(sides) == 2 else sides[0]
+    return (sides[0], sides[1]) if len(sides) == 2 else sides[0]
 
 
-def _per_channel(name: str, values, channels: int) -> tuple[float, ...] | None:
+def _per_channel(name: str, values: Any, channels: int) -> tuple[float, ...] | None:
     if values is None:
         return None
     numbers = tuple(float(value) for value in values)
     if len(numbers) != channels or (name == "std" and min(numbers) <= 0):
-        raise InputError(f"{name} is {numbers}; wanted {channels} number{'s' * (channels > 1)}, std above 0")
+        wanted = f"{channels} number{'s' * (channels > 1)}{' above 0' * (name == 'std')}"
+        raise InputError(f"{name} is {numbers}; wanted {wanted}, one for each channel")
     return numbers

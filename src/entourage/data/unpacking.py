@@ -8,14 +8,26 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from entourage.errors import FileError
+from entourage.runtime.progress import Progress
 
 __all__ = ["unpack"]
 
 
-def unpack(archive: Path, name: str, folder: str, place: Path, progress=None) -> None:
-    """Unpack a .tgz or .zip beside `place`, and put what it holds in `folder` there; the rest is dropped.
+def unpack(archive: Path, name: str, folder: str, place: Path, progress: Progress | None = None) -> None:
+    """Unpack one folder of a .tgz or .zip; the rest of it is dropped.
 
-    `name` is what the archive is called, whatever the file is called for now.
+    Parameters
+    ----------
+    archive : Path
+        The file.
+    name : str
+        What the archive is called, whatever the file is called for now; its ending tells which kind it is.
+    folder : str
+        The folder inside it that is wanted.
+    place : Path
+        Where that folder will be; its parent exists.
+    progress : Progress, optional
+        Called as progress(title, done, total).
     """
     aside = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
     try:
@@ -29,7 +41,7 @@ def unpack(archive: Path, name: str, folder: str, place: Path, progress=None) ->
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _untar(archive: Path, name: str, aside: Path, progress) -> None:
+def _untar(archive: Path, name: str, aside: Path, progress: Progress | None) -> None:
     if not hasattr(tarfile, "data_filter"):  # the first releases of 3.10 and 3.11
         raise FileError(f"this Python cannot unpack {name} safely; wanted 3.10.12, 3.11.4 or newer: update it")
     size = archive.stat().st_size
@@ -40,7 +52,7 @@ def _untar(archive: Path, name: str, aside: Path, progress) -> None:
                 progress(f"unpacking {name}, MB", raw.tell() // 1_000_000, max(size // 1_000_000, 1))
 
 
-def _unzip(archive: Path, name: str, aside: Path, progress) -> None:
+def _unzip(archive: Path, name: str, aside: Path, progress: Progress | None) -> None:
     with zipfile.ZipFile(archive) as zipped:
         members = zipped.infolist()
         for done, member in enumerate(members, start=1):

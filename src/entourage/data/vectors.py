@@ -4,12 +4,14 @@ Half of the classes, in sorted order, train and the others test, as for a folder
 file, which needs no labels.
 """
 
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from entourage.data.folder import divided_classes
-from entourage.data.layout import check_split
+from entourage.data.layout import Archives, Expected, check_split
 from entourage.errors import InputError
 from entourage.stores import read_vectors
 from entourage.values import Embeddings
@@ -17,16 +19,37 @@ from entourage.values import Embeddings
 __all__ = ["load", "splits"]
 
 TITLE = "a file of vectors, with labels"
-EXPECTED = {}
-ARCHIVES = ()
+EXPECTED: Expected = {}
+ARCHIVES: Archives = ()
 
 
 def load(
-    split: str, root=None, *, labels: str | Path | None = None, train_share: float = 0.5, exclusions: bool = True
+    split: str,
+    root: str | PathLike[str] | None = None,
+    *,
+    labels: str | Path | None = None,
+    train_share: float = 0.5,
+    exclusions: bool = True,
 ) -> Embeddings:
-    """A split of the file at `root`, in its order. labels: a file, or the name of a column; default: its own.
+    """Load a split of a file of vectors, in its order.
 
-    `train_share` of the classes train. exclusions: read the columns camera and sequence, if there are any.
+    Parameters
+    ----------
+    split : str
+        train, test, or "all".
+    root : path-like
+        The file.
+    labels : str or Path, optional
+        A file of labels, or the name of a column; default: the file's own.
+    train_share : float
+        Share of the classes, in sorted order, that train.
+    exclusions : bool
+        Whether to read the columns camera and sequence, if there are any.
+
+    Returns
+    -------
+    Embeddings
+        The vectors, scaled to length 1.
     """
     if root is None:
         raise InputError("vectors are read from a file but none is given; wanted its path in place of the name")
@@ -36,10 +59,24 @@ def load(
     if split == "all":
         return items
     if items.labels is None:
-        raise InputError(f"{path} has no labels of its own; wanted one per vector: name them with the option labels")
+        raise InputError(f"{path} has no labels of its own; wanted one for each vector: give them by the option labels")
     trained, tested = divided_classes(path, np.unique(items.labels).tolist(), train_share)
     return items.take(np.flatnonzero(np.isin(items.labels, trained if split == "train" else tested)))
 
 
-def splits(root=None, **options) -> tuple[str, ...]:
+def splits(root: str | PathLike[str] | None = None, **options: Any) -> tuple[str, ...]:
+    """The splits of any file of vectors: train and test.
+
+    Parameters
+    ----------
+    root : path-like, optional
+        The file, which is not read.
+    **options
+        Those of `load`, which make no difference.
+
+    Returns
+    -------
+    tuple of str
+        Their names, train first.
+    """
     return "train", "test"

@@ -5,6 +5,7 @@ N items, d dimensions.
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,21 +13,36 @@ from PIL import Image
 from torch import Tensor, nn
 
 from entourage.data.batches import PictureBatches
+from entourage.data.decoding import decoded
+from entourage.data.image_set import ImageSet, Items
 from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import CallableEncoder, HuggingFaceEncoder
+from entourage.encoders.protocol import Encoder
 from entourage.encoders.vectors import check_takes
 from entourage.errors import EntourageWarning, InputError
 from entourage.runtime.devices import device_named
 from entourage.runtime.progress import Progress
 
-__all__ = ["embed", "embed_shards", "shard_rows"]
+__all__ = ["Embeddable", "Shard", "embed", "embed_shards", "shard_rows"]
 
-Encoder = nn.Module | CallableEncoder
+Embeddable = Items | np.ndarray | Sequence[Any]
+"""An image set or Embeddings; pixels (N, H, W) or (N, H, W, 3) uint8; a list of what a CallableEncoder takes."""
+
+
+class Shard(NamedTuple):
+    """Some items, embedded."""
+
+    rows: np.ndarray
+    """(n,) those that could be decoded, ascending."""
+    vectors: np.ndarray
+    """(n, d) float32 unit vectors."""
+    corrupt: list[str]
+    """Paths of the pictures that cannot be decoded, and are missing from the rows."""
 
 
 def embed(
-    encoder: Encoder,
-    images,
+    encoder: Encoder | CallableEncoder,
+    images: Embeddable,
     *,
     at_once: int | None = None,
     workers: int | None = None,
@@ -34,28 +50,34 @@ def embed(
     progress: Progress | None = None,
     strict: bool = False,
 ) -> np.ndarray:
-    """Vectors (N, d) float32 of an image set, of pixels (N, H, W[, 3]) uint8, or of a list a CallableEncoder takes.
+    """Embed items, in memory.
 
-    An Embeddings set goes through an encoder of vectors.
-    A picture that cannot be decoded gets a row of NaN and a warning; with `strict` it raises CorruptImage.
-    at_once: pictures in a batch; workers: decoding threads; device: where the encoder is moved to, if
-    given: auto, cpu, cuda, cuda:1.
+    Parameters
+    ----------
+    encoder : Encoder or CallableEncoder
+        An encoder of pictures, or of vectors for an Embeddings set.
+    images : ImageSet, Embeddings, ndarray of uint8 or sequence
+        N items; pixels are (N, H, W) or (N, H, W, 3); a sequence holds what a CallableEncoder takes.
+    at_once : int, optional
+        Pictures in a batch; default: 256, or 32 for a Hugging Face model.
+    workers : int, optional
+        Threads that decode; default: one per core.
+    device : str or torch.device, optional
+        Where the encoder is moved to: auto, cpu, cuda or cuda:1; default: it stays.
+    progress : Progress, optional
+        Called as progress(title, done, total).
+    strict : bool
+        Whether a picture that cannot be decoded raises CorruptImage; if not, it gets a row of NaN, and a warning.
+
+    Returns
+    -------
+    ndarray of float32, shape (N, d)
+        Unit vectors, in the order of the items.
     """
     if not len(images):
-        raise InputError("there are 0 pictures to embed; at least one is needed")
-    corrupt: list = []
-    everything = embed_shards(
-        encoder,
-        images,
-        shard_size=len(images),
-        at_once=at_once,
-        workers=workers,
-        device=device,
-        progress=progress,
-        strict=strict,
-        corrupt=corrupt,
-    )
-    rows, vectors = next(everything)
+        raise InputError("there are 0 pictures to embed; wanted at least one")
+    options: dict[str, Any] = {"at_once": at_once, "workers": workers, "device": device, "strict": strict}
+    rows, vectors, corrupt = next(embed_shards(encoder, images, shard_size=len(images), progress=progress, **options))
     if len(rows) == len(images):
         return vectors
     if not len(rows):
@@ -74,8 +96,8 @@ def embed(
 
 
 def embed_shards(
-    encoder: Encoder,
-    images,
+    encoder: Encoder | CallableEncoder,
+    images: Embeddable,
     *,
     shard_size: int = 4096,
     shards: Iterable[int] | None = None,
@@ -84,17 +106,29 @@ def embed_shards(
     device: str | torch.device | None = None,
     progress: Progress | None = None,
     strict: bool = False,
-    corrupt: list | None = None,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(rows (n,), vectors (n, d)) of one shard of at most `shard_size` items after the other.
+) -> Iterator[Shard]:
+    """Embed items shard by shard, so that memory holds one shard at a time.
 
-    shards: the numbers of those to do, for a run that goes on after an interruption; default: all. Pictures that
-    cannot be decoded are missing from `rows`, and their paths are appended to `corrupt`; a shard that has lost all its
-    pictures comes as empty arrays.
+    Parameters
+    ----------
+    encoder, images, at_once, workers, device, progress
+        As in `embed`.
+    shard_size : int
+        Items in a shard; the last may have fewer.
+    shards : iterable of int, optional
+        The numbers of those to do, for a run that goes on after an interruption; default: all.
+    strict : bool
+        Whether a picture that cannot be decoded raises CorruptImage; if not, it is missing from its shard, which names
+        it. A shard that has lost all its pictures comes with empty arrays.
+
+    Yields
+    ------
+    Shard
+        rows (n,), vectors (n, d) and the paths of corrupt pictures.
     """
     check_takes(encoder, images)
     planned = shard_rows(len(images), shard_size)
-    numbers = range(len(planned)) if shards is None else list(shards)
+    numbers = list(range(len(planned)) if shards is None else shards)
     if not set(numbers) <= set(range(len(planned))):
         raise InputError(f"shards are {numbers}; wanted numbers from 0 to {len(planned) - 1}, one for each shard")
     chosen = [planned[number] for number in numbers]
@@ -108,21 +142,34 @@ def embed_shards(
     done, total = 0, sum(map(len, chosen))
     for rows in chosen:
         batches = [rows[start : start + at_once] for start in range(0, len(rows), at_once)]
-        seen, vectors = [], []
-        for batch_rows, batch_vectors in _embedded(encoder, images, batches, workers, strict, corrupt):
-            seen.append(batch_rows)
-            vectors.append(batch_vectors)
-            if progress:
-                progress("embedding", done + int(batch_rows[-1] - rows[0]) + 1, total)
+        parts: list[Shard] = []
+        for part in _embedded(encoder, images, batches, workers, strict):
+            parts.append(part)
+            if progress and len(part.rows):
+                progress("embedding", done + int(part.rows[-1] - rows[0]) + 1, total)
         done += len(rows)
         if progress:
             progress("embedding", done, total)
-        yield (np.concatenate(seen), np.concatenate(vectors)) if seen else _nothing(encoder)
+        yield _joined(parts, encoder)
 
 
 def shard_rows(count: int, shard_size: int) -> list[np.ndarray]:
-    """The rows of each shard of `count` items.
+    """The rows of each shard.
 
+    Parameters
+    ----------
+    count : int
+        How many items there are.
+    shard_size : int
+        Items in a shard.
+
+    Returns
+    -------
+    list of ndarray of int
+        Consecutive rows; the last shard may have fewer than the others.
+
+    Examples
+    --------
     >>> [rows.tolist() for rows in shard_rows(5, 2)]
     [[0, 1], [2, 3], [4]]
     """
@@ -132,68 +179,103 @@ def shard_rows(count: int, shard_size: int) -> list[np.ndarray]:
 
 
 class PixelSet:
-    """Pixels in memory, (N, H, W) grey or (N, H, W, 3) colours, as pictures."""
+    """Pixels in memory as pictures that can be asked for one by one.
 
-    def __init__(self, pixels: np.ndarray):
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (N, H, W) or (N, H, W, 3)
+        Grey, or in colour.
+    """
+
+    labels = None
+
+    def __init__(self, pixels: np.ndarray) -> None:
         if pixels.dtype != np.uint8 or not (pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] == 3)):
             raise InputError(
                 f"pixels are {pixels.dtype} of shape {pixels.shape}; wanted uint8 of (N, H, W) or (N, H, W, 3)"
             )
         self.pixels = pixels
 
+    @property
+    def ids(self) -> np.ndarray:
+        """(N,) the rows as text."""
+        return np.arange(len(self.pixels)).astype(str)
+
     def __len__(self) -> int:
         return len(self.pixels)
 
     def picture(self, row: int) -> Image.Image:
+        """One picture, grey or in colour."""
         return Image.fromarray(self.pixels[row])
+
+    def take(self, rows: Any) -> "PixelSet":
+        """The given rows (n,), in the given order."""
+        return PixelSet(self.pixels[rows])
 
 
 def _embedded(
-    encoder, images, batches: list, workers, strict: bool, corrupt
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(rows, vectors) of each batch."""
-    if isinstance(encoder, CallableEncoder):
-        return _by_callable(encoder, images, batches, workers, strict, corrupt)
-    images = PixelSet(images) if isinstance(images, np.ndarray) else images
+    encoder: Encoder | CallableEncoder,
+    images: Embeddable,
+    batches: list[np.ndarray],
+    workers: int | None,
+    strict: bool,
+) -> Iterator[Shard]:
+    """One part for each batch of rows, or fewer: what was corrupt is named by one of them."""
+    items: Any = PixelSet(images) if isinstance(images, np.ndarray) else images
+    if not isinstance(encoder, CallableEncoder):
+        return _by_module(encoder, items, batches, workers, strict)
+    if isinstance(items, Sequence):  # texts, or whatever it is made for
+        return (Shard(rows, encoder.encode([items[row] for row in rows]), []) for rows in batches)
+    return _by_callable(encoder, items, batches, workers, strict)
+
+
+def _by_module(
+    encoder: Encoder, items: Items, batches: list[np.ndarray], workers: int | None, strict: bool
+) -> Iterator[Shard]:
     preprocessing = getattr(encoder, "preprocessing", None) or Preprocessing.small()
-    pictures = PictureBatches(images, batches, preprocessing, workers=workers, strict=strict, corrupt=corrupt)
-    return ((batch.rows, _vectors(encoder, batch.pictures)) for batch in pictures)
+    pictures = PictureBatches(items, batches, preprocessing, workers=workers, strict=strict)
+    for batch in pictures:
+        yield Shard(batch.rows, _vectors(encoder, batch.pictures), [])
+    yield Shard(*_nothing(encoder), pictures.corrupt)
 
 
 @torch.no_grad()
-def _vectors(encoder: nn.Module, pictures: Tensor) -> np.ndarray:
-    weight = next(encoder.parameters(), pictures)
+def _vectors(encoder: Encoder, pictures: Tensor) -> np.ndarray:
+    weight: Tensor = next(encoder.parameters(), pictures)
     return encoder(pictures.to(weight.device)).cpu().numpy()
 
 
-def _by_callable(encoder: CallableEncoder, items, batches, workers, strict, corrupt) -> Iterator:
-    if isinstance(items, Sequence):  # texts, or whatever it is made for
-        yield from ((rows, encoder.encode([items[row] for row in rows])) for rows in batches)
-        return
-    images = PixelSet(items) if isinstance(items, np.ndarray) else items
-    pictures = {}
+def _by_callable(
+    encoder: CallableEncoder, images: ImageSet, batches: list[np.ndarray], workers: int | None, strict: bool
+) -> Iterator[Shard]:
+    pictures: dict[int, Image.Image] = {}
 
     def keep(picture: Image.Image, row: int) -> Tensor:
         """The picture itself is wanted: the tensor that decoding passes on stays empty."""
         pictures[row] = picture
         return torch.empty(0)
 
-    for rows, _ in _decoded(images, batches, keep, workers, strict, corrupt):
-        yield rows, encoder.encode([pictures.pop(int(row)) for row in rows])
+    for batch in decoded(images, batches, keep, workers=workers, strict=strict):
+        found = [pictures.pop(int(row)) for row in batch.rows]
+        vectors = encoder.encode(found) if found else _nothing(encoder)[1]
+        yield Shard(batch.rows, vectors, list(batch.corrupt))
 
 
-def _decoded(images, batches, transform, workers, strict, corrupt) -> Iterator[tuple[np.ndarray, Tensor]]:
-    from entourage.data.decoding import decoded
-
-    options = {} if workers is None else {"workers": workers}
-    return decoded(images, batches, transform, strict=strict, corrupt=corrupt, **options)
-
-
-def _usual_batch(encoder: Encoder) -> int:
+def _usual_batch(encoder: Encoder | CallableEncoder) -> int:
     """Few of the large pictures of a large model: a batch of 256 would take gigabytes."""
-    encoder = getattr(encoder, "encoder", encoder)  # inside its slices
-    return 32 if isinstance(encoder, HuggingFaceEncoder) else 256
+    inner = getattr(encoder, "encoder", encoder)  # inside its slices
+    return 32 if isinstance(inner, HuggingFaceEncoder) else 256
 
 
-def _nothing(encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
+def _joined(parts: list[Shard], encoder: Encoder | CallableEncoder) -> Shard:
+    corrupt = dict.fromkeys(path for part in parts for path in part.corrupt)
+    full = [part for part in parts if len(part.rows)]
+    if not full:
+        return Shard(*_nothing(encoder), list(corrupt))
+    rows, vectors = (np.concatenate(values) for values in list(zip(*full, strict=True))[:2])
+    return Shard(rows, vectors, list(corrupt))
+
+
+def _nothing(encoder: Encoder | CallableEncoder) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (0,) and vectors (0, d)."""
     return np.empty(0, np.int64), np.empty((0, encoder.dim or 0), np.float32)

@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,11 +27,24 @@ _WARPED_FROM = 384  # ConvNeXt's processor crops smaller pictures and warps thos
 
 
 def load_backbone(name: str, *, pretrained: bool = True, own_pooling: bool = False) -> tuple[nn.Module, Preprocessing]:
-    """A model by hub name or folder, and its preprocessing.
+    """Load a vision model and the way it wants its pictures.
 
-    pretrained=False draws random weights and needs the configuration alone; there, the name of an architecture
-    ("resnet", "vit", "dinov2", ...) stands for its default configuration and nothing is downloaded. own_pooling: the
-    weights of the model's own pooling are needed too.
+    Parameters
+    ----------
+    name : str
+        A name on the hub, or a folder.
+    pretrained : bool
+        False draws random weights and needs the configuration alone; then the name of an architecture ("resnet", "vit",
+        "dinov2", ...) stands for its default configuration, and nothing is downloaded.
+    own_pooling : bool
+        Whether the weights of the model's own pooling are needed too.
+
+    Returns
+    -------
+    model : torch.nn.Module
+        The picture side of it.
+    preprocessing : Preprocessing
+        As its preprocessor_config.json states it, or ImageNet's.
     """
     transformers = _transformers("" if Path(name).is_dir() else f"there is no folder {name}, and ")
     if not pretrained and name in transformers.CONFIG_MAPPING:
@@ -56,17 +71,40 @@ def load_backbone(name: str, *, pretrained: bool = True, own_pooling: bool = Fal
     return model, pictures
 
 
-def backbone_from_config(config) -> nn.Module:
-    """A model with random weights; config: of transformers, or what its to_dict() gave."""
+def backbone_from_config(config: Any) -> nn.Module:
+    """Build a model with random weights.
+
+    Parameters
+    ----------
+    config : transformers.PretrainedConfig or dict
+        A configuration, or what its to_dict() gave.
+
+    Returns
+    -------
+    torch.nn.Module
+        The picture side of the model.
+    """
     transformers = _transformers()
     if isinstance(config, dict):
         config = transformers.AutoConfig.for_model(**config)
     return transformers.AutoModel.from_config(_vision(config), dtype=torch.float32)
 
 
-def read_preprocessing(values: dict) -> Preprocessing:
-    """What a preprocessor_config.json asks for; fields it leaves out are ImageNet's usual ones.
+def read_preprocessing(values: dict[str, Any]) -> Preprocessing:
+    """The preprocessing that a preprocessor_config.json asks for.
 
+    Parameters
+    ----------
+    values : dict
+        What the file holds; fields it leaves out are ImageNet's usual ones.
+
+    Returns
+    -------
+    Preprocessing
+        For pictures of any size.
+
+    Examples
+    --------
     >>> p = read_preprocessing({"size": {"shortest_edge": 256}, "do_center_crop": True, "crop_size": 224})
     >>> p.resize, p.crop
     (256, 224)
@@ -86,7 +124,7 @@ def read_preprocessing(values: dict) -> Preprocessing:
     )
 
 
-def _resize_and_crop(values: dict) -> tuple:
+def _resize_and_crop(values: dict[str, Any]) -> tuple[int | tuple[int, int], int | tuple[int, int] | None]:
     size = _sides(values.get("size", 224))
     if values.get("crop_pct") and isinstance(size, int) and size < _WARPED_FROM:
         return int(size / values["crop_pct"]), size
@@ -95,20 +133,20 @@ def _resize_and_crop(values: dict) -> tuple:
     return ((size, size) if isinstance(size, int) else size), None  # pictures of one batch need one shape
 
 
-def _sides(size) -> int | tuple[int, int]:
+def _sides(size: Any) -> int | tuple[int, int]:
     """A size as the many versions of that file write it: the shorter side, or (height, width)."""
     if not isinstance(size, dict):
         return tuple(size) if isinstance(size, list) else size
     return size["shortest_edge"] if "shortest_edge" in size else (size["height"], size["width"])
 
 
-def _usual(config) -> Preprocessing:
+def _usual(config: Any) -> Preprocessing:
     """ImageNet's preprocessing at the size the model was made for."""
     size = getattr(_vision(config), "image_size", 224)
     return Preprocessing().at_size(size if isinstance(size, int) else min(size))
 
 
-def _vision(config):
+def _vision(config: Any) -> Any:
     """The picture side of a model of pictures and texts."""
     return getattr(config, "vision_config", config)
 
@@ -146,12 +184,12 @@ def _picture_file(name: str, local: bool) -> Path | None:
         return None
 
 
-def _check_complete(name: str, report: dict, dispensable: set[str]) -> None:
+def _check_complete(name: str, report: dict[str, Any], dispensable: set[str]) -> None:
     needed = [key for key in report["missing_keys"] if not set(key.split(".")) & dispensable]
     if needed:
         raise ModelError(
-            f"{name} lacks {len(needed)} of its weights, {sorted(needed)[0]} among them, which would be random; "
-            "choose a complete model, or random weights on purpose with pretrained=False"
+            f"{name} lacks {len(needed)} of its weights, {sorted(needed)[0]} among them, which would be random; wanted "
+            "all of them: choose a complete model, or random weights on purpose with pretrained=False"
         )
 
 
@@ -193,7 +231,7 @@ def _quiet() -> Iterator[None]:
             reports.enable_progress_bar()
 
 
-def _transformers(known: str = ""):
+def _transformers(known: str = "") -> ModuleType:
     try:
         import transformers
     except ImportError as error:

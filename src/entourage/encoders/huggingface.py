@@ -5,6 +5,7 @@ b pictures, c channels of the model, h x w places of its feature map, d dimensio
 
 import inspect
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,10 +30,24 @@ _OTHER_POOLING = ("cls", "own")
 class HuggingFaceEncoder(nn.Module):
     """Pictures (b, 3, H, W), preprocessed -> (b, dim) unit vectors.
 
-    pooling: average, max or gem (learned p) over the feature map; cls, the class token; own, what the model itself
-    gives (SigLIP's attention). None takes cls where there is a class token, else average.
-    dim: a linear projection to so many dimensions; None has none and keeps the model's.
+    Parameters
+    ----------
+    backbone : torch.nn.Module
+        A vision model of transformers.
+    dim : int, optional
+        A linear projection to so many dimensions; None has none and keeps the model's.
+    pooling : str, optional
+        "average", "max" or "gem" (learned p) over the feature map; "cls", the class token; "own", what the model itself
+        gives (SigLIP's attention). None takes "cls" where there is a class token, else "average".
+    freeze_batch_norm : bool
+        Whether batch norms keep the statistics and weights they were loaded with.
+    freeze_backbone : bool
+        Whether only pooling and projection learn.
+    preprocessing : Preprocessing, optional
+        How pictures are prepared; default: as in the metric-learning papers.
     """
+
+    backbone: Any  # a model of transformers, whose attributes depend on its kind
 
     def __init__(
         self,
@@ -43,7 +58,7 @@ class HuggingFaceEncoder(nn.Module):
         freeze_batch_norm: bool = False,
         freeze_backbone: bool = False,
         preprocessing: Preprocessing | None = None,
-    ):
+    ) -> None:
         super().__init__()
         if dim is not None and dim < 1:
             raise InputError(f"dim is {dim}; wanted 1 or more dimensions, or None for the model's own")
@@ -70,11 +85,25 @@ class HuggingFaceEncoder(nn.Module):
 
     @classmethod
     def from_name(
-        cls, name: str, *, pretrained: bool = True, size: int | None = None, **options
+        cls, name: str, *, pretrained: bool = True, size: int | None = None, **options: Any
     ) -> "HuggingFaceEncoder":
-        """By hub name or folder; size: of the pictures, if not the model's own. The options are the constructor's.
+        """An encoder of a model by its name.
 
-        pretrained=False draws random weights; then the name of an architecture ("resnet" is ResNet-50) will do.
+        Parameters
+        ----------
+        name : str
+            A name on the hub, or a folder.
+        pretrained : bool
+            False draws random weights; then the name of an architecture ("resnet" is ResNet-50) will do.
+        size : int, optional
+            Of the pictures, if not the model's own.
+        **options
+            Those of the constructor.
+
+        Returns
+        -------
+        HuggingFaceEncoder
+            With the model's own preprocessing, unless the options have another.
         """
         inspect.signature(cls).bind(None, **options)  # an unknown option is refused before anything is downloaded
         own_pooling = options.get("pooling") == "own"
@@ -84,17 +113,18 @@ class HuggingFaceEncoder(nn.Module):
         return cls(backbone, preprocessing=preprocessing, **options)
 
     @classmethod
-    def from_config(cls, config, **options) -> "HuggingFaceEncoder":
-        """With random weights, by a configuration of transformers or the dict it gives."""
+    def from_config(cls, config: Any, **options: Any) -> "HuggingFaceEncoder":
+        """An encoder with random weights, of a configuration of transformers, or the dict it gives."""
         return cls(backbone_from_config(config), **options)
 
     def projected(self, pictures: Tensor) -> Tensor:
-        """(b, dim), before they are scaled to length 1."""
+        """(b, dim) the vectors before they are scaled to length 1."""
         output = self._output(pictures)
         maps = None if self.pool is None else self._map(output.last_hidden_state, pictures)
         return self.projection(self._pooled(output, maps))
 
     def forward(self, pictures: Tensor) -> Tensor:
+        """Unit vectors (b, dim)."""
         return F.normalize(self.projected(pictures), dim=1)
 
     def feature_map(self, pictures: Tensor) -> Tensor:
@@ -102,14 +132,14 @@ class HuggingFaceEncoder(nn.Module):
         return self._map(self._output(pictures).last_hidden_state, pictures)
 
     def with_map(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
-        """The unit vectors and the feature map, in one pass."""
+        """The unit vectors (b, dim) and the feature map (b, c, h, w), in one pass."""
         return self.with_source(pictures)[:2]
 
     def with_source(self, pictures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The unit vectors, the feature map, and what both are made of.
+        """The unit vectors, the feature map, and the tensor that both are made of.
 
-        That is the map where it is pooled; with cls and own, whose vectors do not come from the map, it is all that
-        the model gives (b, tokens, c) or (b, c, h, w).
+        That tensor is the map where it is pooled; with cls and own, whose vectors do not come from the map, it is all
+        that the model gives (b, tokens, c) or (b, c, h, w).
         """
         output = self._output(pictures)
         maps = self._map(output.last_hidden_state, pictures)
@@ -117,6 +147,7 @@ class HuggingFaceEncoder(nn.Module):
         return vectors, maps, output.last_hidden_state if self.pool is None else maps
 
     def train(self, mode: bool = True) -> "HuggingFaceEncoder":
+        """Set training mode, or evaluation mode; what is frozen stays in evaluation mode."""
         super().train(mode)
         if self.freeze_backbone:
             self.backbone.eval()
@@ -140,15 +171,15 @@ class HuggingFaceEncoder(nn.Module):
     def _batch_norms(self) -> list[nn.Module]:
         return [module for module in self.backbone.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
 
-    def _output(self, pictures: Tensor):
+    def _output(self, pictures: Tensor) -> Any:
         with torch.no_grad() if self.freeze_backbone else nullcontext():
             return self.backbone(pixel_values=pictures, **self._any_size)
 
-    def _pooled(self, output, maps: Tensor | None) -> Tensor:
+    def _pooled(self, output: Any, maps: Tensor | None) -> Tensor:
         """(b, c) of what the model gives; maps (b, c, h, w), where they are pooled, are of that same output."""
         if self.pooling == "own":
             return output.pooler_output.flatten(1)
-        pooled = output.last_hidden_state[:, 0] if self.pooling == "cls" else self.pool(maps)
+        pooled = output.last_hidden_state[:, 0] if self.pool is None else self.pool(maps)  # the class token comes first
         norm = _NORM_AFTER_POOLING.get(self.backbone.config.model_type)
         return getattr(self.backbone, norm)(pooled) if norm else pooled
 
@@ -161,12 +192,13 @@ class HuggingFaceEncoder(nn.Module):
         if not 0 < h * w <= hidden.shape[1]:
             raise InputError(
                 f"{_kind(self.backbone)} gives {hidden.shape[1]} tokens for pictures of {tuple(pictures.shape[2:])}, "
-                f"which are no map of {h} x {w} places; use pictures whose sides are multiples of {stride}"
+                f"which do not make a map of {h} x {w} places; use pictures whose sides are multiples of {stride}"
             )
         return hidden[:, -h * w :].transpose(1, 2).unflatten(2, (h, w))
 
 
 def _kind(backbone: nn.Module) -> str:
+    """The name of a model's class."""
     return type(backbone).__name__
 
 
@@ -175,16 +207,20 @@ def _has_class_token(backbone: nn.Module) -> bool:
 
 
 def _channels(backbone: nn.Module) -> int:
-    config = backbone.config
+    """How many channels its feature map has."""
+    config: Any = backbone.config
     for name in ("hidden_size", "hidden_dim", "num_features"):
         if isinstance(getattr(config, name, None), int):
             return getattr(config, name)
     if getattr(config, "hidden_sizes", None):
         return config.hidden_sizes[-1]
-    raise InputError(f"how many channels {_kind(backbone)} gives is not in its configuration; use another model")
+    raise InputError(
+        f"the configuration of {_kind(backbone)} does not say how many channels it gives; wanted hidden_size or "
+        "hidden_sizes: use another model"
+    )
 
 
-def _stride(config) -> int:
+def _stride(config: Any) -> int:
     """Pixels between neighbouring places of a transformer's map; each stage after the first halves it (Swin)."""
     patch = config.patch_size if isinstance(config.patch_size, int) else config.patch_size[0]
     return patch * 2 ** (len(getattr(config, "depths", [1])) - 1)

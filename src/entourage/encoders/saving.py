@@ -3,16 +3,19 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import signature
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from torch import nn
 
+from entourage.data.image_set import ImageSet, Items
 from entourage.data.preprocessing import Preprocessing
 from entourage.encoders.huggingface import HuggingFaceEncoder
+from entourage.encoders.protocol import Encoder
 from entourage.encoders.sliced import SlicedEncoder
 from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
@@ -20,6 +23,7 @@ from entourage.errors import CorruptImage, FileError, InputError
 from entourage.runtime.config import check_known, check_options, closest
 from entourage.stores import add_weights, read_model, usable_model, write_model
 from entourage.stores.filenames import CONFIG, ENCODER
+from entourage.values import Embeddings
 
 __all__ = [
     "build_encoder",
@@ -31,37 +35,61 @@ __all__ = [
 ]
 
 _SYSTEM = "encoder"
-_SMALL = {"small": {"in_channels": 1, "size": 32}, "small-rgb": {"in_channels": 3, "size": 64}}
+_SMALL: dict[str, dict[str, Any]] = {
+    "small": {"in_channels": 1, "size": 32},
+    "small-rgb": {"in_channels": 3, "size": 64},
+}
 _LOOKED_AT = 8
-_OF_VECTORS = {"linear": {}, "mlp": {"hidden": (512,)}}
+_OF_VECTORS: dict[str, dict[str, Any]] = {"linear": {}, "mlp": {"hidden": (512,)}}
 _ON_THE_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*")  # owner/name
 
 
-def small_encoder_for(items) -> str:
-    """The name of the encoder without weights that takes such items: grey pictures, colours, or vectors.
+def small_encoder_for(items: Items) -> str:
+    """The encoder to train from scratch that takes such items.
 
-    Pictures are colours if one of a few is; those that cannot be decoded say nothing.
+    Parameters
+    ----------
+    items : ImageSet or Embeddings
+        Of pictures a few are looked at; those that cannot be decoded say nothing.
+
+    Returns
+    -------
+    str
+        "small" for grey pictures, "small-rgb" if one is in colour, "linear" for vectors.
     """
-    if hasattr(items, "vectors"):
+    if isinstance(items, Embeddings):
         return "linear"
     looked_at = {int(row) for row in np.linspace(0, len(items) - 1, _LOOKED_AT)}
     return "small" if all(_is_grey(items, row) for row in looked_at) else "small-rgb"
 
 
-def _is_grey(items, row: int) -> bool:
+def _is_grey(items: ImageSet, row: int) -> bool:
     try:
         return items.picture(row).mode in ("1", "L")
     except CorruptImage:
         return True
 
 
-def build_encoder(name: str, **options) -> nn.Module:
-    """An encoder by name; the options are those of its class.
+def build_encoder(name: str, **options: Any) -> Any:
+    """Build an encoder by its name, or load one.
 
-    "small" and "small-rgb" are the small residual net, with new weights (its `size` is that of the pictures, 32 and 64
-    if not given, or None to keep theirs); "linear" and "mlp" take vectors of `in_dim` dimensions; a folder written by
-    save_encoder, or of a run, is loaded; others are Hugging Face models, by folder or hub name (owner/name).
+    Parameters
+    ----------
+    name : str
+        "small" and "small-rgb" are the small residual net, with new weights (its `size` is that of the pictures, 32 and
+        64 if not given, or None to keep theirs); "linear" and "mlp" take vectors of `in_dim` dimensions; a folder
+        written by save_encoder, or of a run, is loaded; others are Hugging Face models, by folder or hub name
+        (owner/name).
+    **options
+        Those of its class; a saved encoder takes none.
 
+    Returns
+    -------
+    Encoder
+        A torch module.
+
+    Examples
+    --------
     >>> build_encoder("small", dim=16).dim
     16
     """
@@ -72,25 +100,40 @@ def build_encoder(name: str, **options) -> nn.Module:
         return _with_options(name, SmallResNet, options)
     if name in _OF_VECTORS:
         if "in_dim" not in options:
-            raise InputError(f"the encoder {name} takes vectors; wanted items that are vectors, or in_dim")
+            raise InputError(
+                f"the encoder {name} takes vectors of in_dim dimensions, which is missing; wanted a number"
+            )
         return _with_options(name, VectorEncoder, _OF_VECTORS[name] | options)
     saved = saved_encoder(name)
     if saved is not None:
         if options:
-            raise InputError(f"{name} is an encoder with settings of its own; leave out {', '.join(sorted(options))}")
+            raise InputError(
+                f"{name} is a saved encoder, which has options of its own; leave out {', '.join(sorted(options))}"
+            )
         return load_encoder(saved)
     if options.get("pretrained", True):  # if not, the name may be that of an architecture
         _check_may_be_a_model(name)
     return _with_options(name, HuggingFaceEncoder, options, partial(HuggingFaceEncoder.from_name, name))
 
 
-def saved_encoder(folder) -> Path | None:
-    """The folder that save_encoder wrote, which may be that of a run; None if it is neither."""
+def saved_encoder(folder: str | PathLike[str]) -> Path | None:
+    """Find the encoder in a folder.
+
+    Parameters
+    ----------
+    folder : path-like
+        One that save_encoder wrote, or of a run.
+
+    Returns
+    -------
+    Path or None
+        The folder that `load_encoder` takes; None if there is no encoder.
+    """
     places = Path(folder), Path(folder) / ENCODER
     return next((place for place in places if _own_config(place).get("system") == _SYSTEM), None)
 
 
-def _own_config(folder: Path) -> dict:
+def _own_config(folder: Path) -> dict[str, Any]:
     """The config.json of a folder that entourage wrote; an empty one of any other."""
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
@@ -131,15 +174,36 @@ def _built_in() -> tuple[str, ...]:
     return *_SMALL, *_OF_VECTORS
 
 
-def save_encoder(folder, encoder: nn.Module, *, overwrite: bool = False) -> None:
-    """Write an encoder into a new folder that is enough to load it again, offline."""
+def save_encoder(folder: str | PathLike[str], encoder: Encoder, *, overwrite: bool = False) -> None:
+    """Write an encoder into a new folder that is enough to load it again, offline.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where to.
+    encoder : Encoder
+        One of entourage.encoders; of others it is not known how to build them.
+    overwrite : bool
+        Whether a model that is there already is replaced.
+    """
     config = _config(encoder)
     weights = {name: value.detach().cpu().contiguous() for name, value in encoder.state_dict().items()}
     write_model(folder, _SYSTEM, config, weights, overwrite=overwrite)
 
 
-def load_encoder(folder) -> nn.Module:
-    """The encoder that save_encoder wrote, ready to embed."""
+def load_encoder(folder: str | PathLike[str]) -> Any:
+    """Load the encoder that save_encoder wrote.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where it is.
+
+    Returns
+    -------
+    Encoder
+        A torch module in evaluation mode.
+    """
     config, weights = read_model(folder, _SYSTEM, "torch")
     with usable_model(folder):
         encoder = _from_config(config)
@@ -147,8 +211,19 @@ def load_encoder(folder) -> nn.Module:
     return encoder.eval()
 
 
-def encoder_fingerprint(encoders: Sequence) -> str:
-    """Encoders and how they prepare pictures, in a few letters: what embedded vectors say of their origin."""
+def encoder_fingerprint(encoders: Sequence[Any]) -> str:
+    """Name encoders by their weights and the way they prepare pictures: what vectors say of their origin.
+
+    Parameters
+    ----------
+    encoders : sequence of Encoder or CallableEncoder
+        Those that made the vectors; one without weights counts by its preprocessing alone.
+
+    Returns
+    -------
+    str
+        16 letters and digits.
+    """
     digest = hashlib.sha256()
     for encoder in encoders:
         preprocessing = getattr(encoder, "preprocessing", None)
@@ -158,22 +233,22 @@ def encoder_fingerprint(encoders: Sequence) -> str:
     return digest.hexdigest()[:16]
 
 
-def _config(encoder: nn.Module) -> dict:
+def _config(encoder: Encoder) -> dict[str, Any]:
     """All that is needed to build it again, its weights aside."""
     if isinstance(encoder, SlicedEncoder):
         return {"kind": "sliced", "options": encoder.options, "encoder": _config(encoder.encoder)}
     if isinstance(encoder, VectorEncoder):
         return {"kind": "vectors", "options": encoder.options}
     if isinstance(encoder, SmallResNet):
-        config = {"kind": "small"}
+        config: dict[str, Any] = {"kind": "small"}
     elif isinstance(encoder, HuggingFaceEncoder):
         config = {"kind": "huggingface", "model": json.loads(encoder.backbone.config.to_json_string(use_diff=False))}
     else:
-        raise InputError(f"the encoder is a {type(encoder).__name__}; only those of entourage.encoders are saved")
+        raise InputError(f"the encoder is a {type(encoder).__name__}; wanted one of entourage.encoders, to be saved")
     return config | {"options": encoder.options, "preprocessing": encoder.preprocessing.to_dict()}
 
 
-def _from_config(config: dict) -> nn.Module:
+def _from_config(config: dict[str, Any]) -> Any:
     kind, options = config["kind"], config["options"]
     if kind == "sliced":
         return SlicedEncoder(_from_config(config["encoder"]), **options)
@@ -185,11 +260,11 @@ def _from_config(config: dict) -> nn.Module:
     return SmallResNet(**options) if kind == "small" else HuggingFaceEncoder.from_config(config["model"], **options)
 
 
-def _with_options(name: str, kind: type, options: dict, build=None) -> nn.Module:
+def _with_options(name: str, kind: type, options: dict[str, Any], build: Callable[..., Any] | None = None) -> Any:
     taken = [*signature(kind).parameters.values(), *(signature(build).parameters.values() if build else ())]
     # The backbone is what the name stands for.
     known = {each.name for each in taken if each.kind is not each.VAR_KEYWORD} - {"backbone", "name"}
     for option in options:
         check_known(option, sorted(known), f"an option of the encoder {name}")
-    check_options(kind.__init__, options)
+    check_options(kind.__init__, options)  # type: ignore[misc]
     return (build or kind)(**options)

@@ -14,12 +14,20 @@ import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from entourage import __version__
+from entourage.data.image_set import Items, column_of
+from entourage.encoders.adapter import CallableEncoder
+from entourage.encoders.embedding import embed_shards, shard_rows
+from entourage.encoders.protocol import Encoder
+from entourage.encoders.saving import encoder_fingerprint
 from entourage.errors import EntourageWarning, FileError, InputError
+from entourage.runtime.progress import Progress
 from entourage.stores import check_streamable, whole_file, write_blocks
 
 __all__ = ["EmbeddedFile", "embed_to_file", "parts_of"]
@@ -29,24 +37,39 @@ PLAN = "plan.json"
 
 @dataclass(frozen=True)
 class EmbeddedFile:
-    """What was written: how many vectors of how many dimensions, and the paths of pictures left out."""
+    """What was written."""
 
     path: Path
+    """The file."""
     count: int
+    """How many vectors it holds."""
     dim: int
+    """Their dimensions."""
     corrupt: list[str]
+    """Paths of the pictures that cannot be decoded, and are left out."""
 
 
-def parts_of(out) -> Path:
-    """Where the shards are kept until all are there."""
+def parts_of(out: str | PathLike[str]) -> Path:
+    """Where the shards of a file are kept until all are there.
+
+    Parameters
+    ----------
+    out : path-like
+        The file.
+
+    Returns
+    -------
+    Path
+        A folder beside it.
+    """
     out = Path(out)
     return out.with_name(out.name + ".parts")
 
 
 def embed_to_file(
-    encoders: Sequence,
-    images,
-    out,
+    encoders: Sequence[Encoder | CallableEncoder],
+    images: Items,
+    out: str | PathLike[str],
     *,
     shard_size: int = 4096,
     workers: int | None = None,
@@ -54,16 +77,40 @@ def embed_to_file(
     resume: bool = False,
     overwrite: bool = False,
     strict: bool = False,
-    progress=None,
+    progress: Progress | None = None,
 ) -> EmbeddedFile:
-    """Write the unit vectors of an image set, with ids and labels, to a .npz, .parquet or .npy file.
+    """Write the unit vectors of an image set, with ids and labels, to a file.
 
-    Several encoders make an ensemble: their unit vectors one behind the other, e = [e_1, ..., e_K] / sqrt(K).
-    A picture that cannot be decoded is left out of the file; with `strict` it raises CorruptImage. Whatever ends a run
-    early, its finished shards stay in `parts_of(out)` for `resume`.
+    Whatever ends a run early, its finished shards stay in `parts_of(out)`, to be resumed.
+
+    Parameters
+    ----------
+    encoders : sequence of Encoder
+        Several make an ensemble: their unit vectors one behind the other, e = [e_1, ..., e_K] / sqrt(K).
+    images : ImageSet or Embeddings
+        What is embedded.
+    out : path-like
+        A .npz, .parquet or .npy file.
+    shard_size : int
+        Items that are held in memory at a time.
+    workers : int, optional
+        Threads that decode; default: one per core.
+    device : str, optional
+        Where the encoders are moved to: auto, cpu, cuda or cuda:1; default: they stay.
+    resume : bool
+        Whether to go on with the shards of an interrupted run.
+    overwrite : bool
+        Whether to replace the file, or the shards of an interrupted run.
+    strict : bool
+        Whether a picture that cannot be decoded raises CorruptImage; if not, it is left out of the file.
+    progress : Progress, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    EmbeddedFile
+        What was written, and which pictures were left out.
     """
-    from entourage.encoders.saving import encoder_fingerprint
-
     out, parts = check_streamable(out, overwrite=overwrite), parts_of(out)
     made_by = encoder_fingerprint(encoders)
     plan = {"entourage": __version__, "fingerprint": _fingerprint(made_by, images, shard_size)}
@@ -80,17 +127,17 @@ def embed_to_file(
         raise
 
 
-def _fingerprint(made_by: str, images, shard_size: int) -> str:
+def _fingerprint(made_by: str, images: Items, shard_size: int) -> str:
     """Names the encoders by their weights, the pictures by folder, ids and boxes or, in memory, pixels."""
     digest = hashlib.sha256(f"{shard_size} {made_by}".encode())
     digest.update(str(getattr(images, "root", "")).encode())
-    for part in (images.ids, *(getattr(images, name, None) for name in ("boxes", "pixels", "vectors"))):
+    for part in (images.ids, *(column_of(images, name) for name in ("boxes", "pixels", "vectors"))):
         if part is not None:
             digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
 
 
-def _begin(parts: Path, plan: dict, *, resume: bool, overwrite: bool) -> None:
+def _begin(parts: Path, plan: dict[str, str], *, resume: bool, overwrite: bool) -> None:
     if resume and not parts.exists():
         raise FileError(f"there is no {parts} to resume from; run without --resume to start")
     if parts.exists():
@@ -109,7 +156,7 @@ def _begin(parts: Path, plan: dict, *, resume: bool, overwrite: bool) -> None:
     (parts / PLAN).write_text(json.dumps(plan) + "\n", encoding="utf-8")
 
 
-def _read_plan(parts: Path) -> dict:
+def _read_plan(parts: Path) -> dict[str, str]:
     """The plan of a folder that was written here; any other folder is left alone."""
     try:
         plan = json.loads((parts / PLAN).read_text(encoding="utf-8"))
@@ -120,26 +167,29 @@ def _read_plan(parts: Path) -> dict:
     raise FileError(f"{parts} is in the way and was not written by entourage; move it or choose another output")
 
 
-def _write_missing(parts: Path, encoders: Sequence, images, options: dict, progress) -> None:
-    from entourage.encoders.embedding import embed_shards, shard_rows
-
+def _write_missing(
+    parts: Path,
+    encoders: Sequence[Encoder | CallableEncoder],
+    images: Items,
+    options: dict[str, Any],
+    progress: Progress | None,
+) -> None:
     count = len(shard_rows(len(images), options["shard_size"]))
     missing = [number for number in range(count) if not _shard(parts, number).exists()]
-    corrupt: list[str] = []
     streams = [
-        embed_shards(encoder, images, shards=missing, corrupt=corrupt, progress=_told(progress, k, encoders), **options)
+        embed_shards(encoder, images, shards=missing, progress=_titled(progress, k, len(encoders)), **options)
         for k, encoder in enumerate(encoders)
     ]
     for number, of_each in zip(missing, zip(*streams, strict=True), strict=True):
-        rows, vectors = _ensemble(of_each)
+        rows, vectors = _ensemble([(shard.rows, shard.vectors) for shard in of_each])
+        corrupt = dict.fromkeys(path for shard in of_each for path in shard.corrupt)
         with whole_file(_shard(parts, number)) as temporary:
-            np.savez(temporary, rows=rows, vectors=vectors, corrupt=np.array(corrupt, dtype=str))
-        corrupt.clear()
+            np.savez(temporary, rows=rows, vectors=vectors, corrupt=np.array(list(corrupt), dtype=str))
 
 
-def _told(progress, number: int, encoders: Sequence):
-    """Progress of each encoder under a title of its own."""
-    if progress is None or len(encoders) == 1:
+def _titled(progress: Progress | None, number: int, count: int) -> Progress | None:
+    """Progress of one of several encoders, under a title of its own."""
+    if progress is None or count == 1:
         return progress
     return lambda title, done, total: progress(f"{title} with model {number + 1}", done, total)
 
@@ -156,30 +206,33 @@ def _ensemble(of_each: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndar
     return rows, joined / np.sqrt(len(of_each)).astype(joined.dtype)
 
 
-def _join(parts: Path, out: Path, images, encoder: str) -> EmbeddedFile:
-    rows, corrupt, dim = [], [], 0
+def _join(parts: Path, out: Path, images: Items, encoder: str) -> EmbeddedFile:
+    found, dim = [], 0
+    corrupt: dict[str, None] = {}
     for shard in _shards(parts):
-        rows.append(shard["rows"])
-        corrupt += [path for path in shard["corrupt"].tolist() if path not in corrupt]
+        found.append(shard["rows"])
+        corrupt |= dict.fromkeys(shard["corrupt"].tolist())
         dim = max(dim, shard["vectors"].shape[1])
-    rows = np.concatenate(rows)
+    rows = np.concatenate(found)
     if not len(rows):
         shutil.rmtree(parts, ignore_errors=True)
-        raise InputError(f"none of the {len(images)} pictures can be decoded ({corrupt[0]} is the first); check them")
+        raise InputError(
+            f"none of the {len(images)} pictures can be decoded ({next(iter(corrupt))} is the first); check the files"
+        )
     blocks = (shard["vectors"] for shard in _shards(parts) if len(shard["rows"]))
-    columns = {name: getattr(images, name, None) for name in ("labels", "cameras", "sequences")}
-    columns = {name: values[rows] for name, values in columns.items() if values is not None}
-    if out.suffix.lower() == ".npy" and len(columns) > 1:
-        _warn_of_lost_shots(out)
-    write_blocks(out, blocks, dim, images.ids[rows], encoder=encoder, **columns)
+    columns = {name: column_of(images, name) for name in ("labels", "cameras", "sequences")}
+    known = {name: values[rows] for name, values in columns.items() if values is not None}
+    if out.suffix.lower() == ".npy" and len(known) > 1:
+        _warn_of_lost_columns(out)
+    write_blocks(out, blocks, dim, np.asarray(images.ids)[rows], encoder=encoder, **known)
     shutil.rmtree(parts, ignore_errors=True)
-    return EmbeddedFile(out, len(rows), dim, corrupt)
+    return EmbeddedFile(out, len(rows), dim, list(corrupt))
 
 
-def _warn_of_lost_shots(out: Path) -> None:
+def _warn_of_lost_columns(out: Path) -> None:
     warnings.warn(
-        f"{out} has no room for cameras and sequences, so that `evaluate` will count a query's own ones as found; "
-        "write .npz or .parquet to have them left out",
+        f"{out} cannot hold cameras and sequences, so `evaluate` will count pictures of a query's own camera or "
+        "sequence as found; write .npz or .parquet instead",
         EntourageWarning,
         stacklevel=4,
     )
@@ -200,7 +253,7 @@ def _forget_incomplete(parts: Path) -> None:
             path.unlink()
 
 
-def _shards(parts: Path) -> Iterator:
+def _shards(parts: Path) -> Iterator[Any]:
     for path in _finished(parts):
         with np.load(path, allow_pickle=False) as shard:
             yield shard

@@ -1,5 +1,7 @@
 """A residual net for small pictures, trained from scratch in minutes on a CPU."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -12,9 +14,17 @@ __all__ = ["SmallResNet"]
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions around a skip; with stride 2 height and width are halved."""
+    """Two 3 x 3 convolutions around a skip connection.
 
-    def __init__(self, n_in: int, n_out: int, stride: int = 2):
+    Parameters
+    ----------
+    n_in, n_out : int
+        Channels that come in and go out.
+    stride : int
+        2 halves height and width.
+    """
+
+    def __init__(self, n_in: int, n_out: int, stride: int = 2) -> None:
         super().__init__()
         self.body = nn.Sequential(
             nn.Conv2d(n_in, n_out, 3, stride=stride, padding=1, bias=False),
@@ -26,13 +36,27 @@ class ResidualBlock(nn.Module):
         self.skip = nn.Sequential(nn.AvgPool2d(stride, ceil_mode=True), nn.Conv2d(n_in, n_out, 1, bias=False))
 
     def forward(self, x: Tensor) -> Tensor:
+        """(b, n_out, H / stride, W / stride), rounded up, of x (b, n_in, H, W)."""
         return F.relu(self.body(x) + self.skip(x))
 
 
 class SmallResNet(nn.Module):
     """Small pictures with values in [0, 1], (b, H, W) or (b, in_channels, H, W) -> (b, dim) unit vectors.
 
-    last_stride: 1 keeps the feature map at H / 4 x W / 4 places instead of H / 8 x W / 8, for what looks at places.
+    Parameters
+    ----------
+    dim : int
+        Dimensions of the vectors.
+    width : int
+        Channels of the first stage; the last has four times as many.
+    in_channels : int
+        1 for grey pictures, 3 for colours.
+    pooling : {"average", "max", "gem"}
+        How the feature map becomes one vector.
+    last_stride : int
+        1 keeps the feature map at H / 4 x W / 4 places instead of H / 8 x W / 8, for what looks at places.
+    preprocessing : Preprocessing, optional
+        How pictures are prepared; default: they keep their size.
     """
 
     def __init__(
@@ -44,7 +68,7 @@ class SmallResNet(nn.Module):
         pooling: str = "average",
         last_stride: int = 2,
         preprocessing: Preprocessing | None = None,
-    ):
+    ) -> None:
         super().__init__()
         if dim < 1 or width < 1:
             raise InputError(f"dim is {dim} and width is {width}; wanted 1 or more of each")
@@ -52,7 +76,7 @@ class SmallResNet(nn.Module):
             raise InputError(f"last_stride is {last_stride}; wanted 2, or 1 for a finer feature map")
         self.dim = dim
         self.preprocessing = preprocessing or Preprocessing.small(channels=in_channels)
-        self.options = {"dim": dim, "width": width, "in_channels": in_channels, "pooling": pooling}
+        self.options: dict[str, Any] = {"dim": dim, "width": width, "in_channels": in_channels, "pooling": pooling}
         self.options["last_stride"] = last_stride
         self.stem = nn.Sequential(
             nn.Conv2d(in_channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
@@ -64,25 +88,26 @@ class SmallResNet(nn.Module):
         )
         self.pool = pooling_layer(pooling)
         self.projection = nn.Linear(4 * width, dim)
-        self.to(memory_format=torch.channels_last)  # the layout CPU convolutions are fastest in
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # the layout CPU convolutions are fastest in
 
     def feature_map(self, pictures: Tensor) -> Tensor:
-        """(b, 4 * width, H / 8, W / 8), rounded up; with last_stride 1, H / 4 and W / 4."""
+        """(b, 4 width, H / 8, W / 8), rounded up, of pictures; with last_stride 1, H / 4 and W / 4."""
         return self.stages(self.stem(pictures[:, None] if pictures.ndim == 3 else pictures))
 
     def projected(self, pictures: Tensor) -> Tensor:
-        """(b, dim), before they are scaled to length 1."""
+        """(b, dim) the vectors before they are scaled to length 1."""
         return self.projection(self.pool(self.feature_map(pictures)))
 
     def with_map(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
-        """The unit vectors and the feature map they come from, in one pass."""
+        """The unit vectors (b, dim) and the feature map they come from, in one pass."""
         maps = self.feature_map(pictures)
         return F.normalize(self.projection(self.pool(maps)), dim=1), maps
 
     def with_source(self, pictures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The unit vectors, the feature map, and what both are made of: the map itself."""
+        """The unit vectors, the feature map, and the tensor that both are made of: the map itself."""
         vectors, maps = self.with_map(pictures)
         return vectors, maps, maps
 
     def forward(self, pictures: Tensor) -> Tensor:
+        """Unit vectors (b, dim)."""
         return self.with_map(pictures)[0]

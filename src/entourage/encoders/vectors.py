@@ -1,9 +1,12 @@
 """An encoder on top of vectors that exist already: linear, or with hidden layers."""
 
+from typing import Any
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from entourage.errors import InputError
+from entourage.values import Embeddings
 
 __all__ = ["VectorEncoder", "check_takes"]
 
@@ -12,11 +15,22 @@ class VectorEncoder(nn.Module):
     """Vectors (b, in_dim) -> (b, dim) unit vectors: Linear, or Linear-ReLU for each width in `hidden` before it.
 
     It has no preprocessing and no feature map: what it takes are the vectors of an Embeddings set.
+
+    Parameters
+    ----------
+    in_dim : int
+        Dimensions of the vectors it takes.
+    dim : int
+        Dimensions of the vectors it gives.
+    hidden : tuple of int
+        Widths of hidden layers; none makes it linear.
+    dropout : float
+        Share of the hidden values left out in training.
     """
 
     preprocessing = None
 
-    def __init__(self, in_dim: int, dim: int = 128, *, hidden: tuple[int, ...] = (), dropout: float = 0.0):
+    def __init__(self, in_dim: int, dim: int = 128, *, hidden: tuple[int, ...] = (), dropout: float = 0.0) -> None:
         super().__init__()
         hidden = tuple(hidden)
         if min(in_dim, dim, *hidden) < 1:
@@ -34,17 +48,31 @@ class VectorEncoder(nn.Module):
         self.projection = nn.Linear(hidden[-1] if hidden else in_dim, dim)
 
     def projected(self, vectors: Tensor) -> Tensor:
-        """(b, dim), before they are scaled to length 1."""
+        """(b, dim) of vectors (b, in_dim), before they are scaled to length 1."""
         return self.projection(self.layers(vectors))
 
     def forward(self, vectors: Tensor) -> Tensor:
+        """Unit vectors (b, dim) of vectors (b, in_dim)."""
         return F.normalize(self.projected(vectors), dim=1)
 
 
-def check_takes(encoder, items) -> None:
-    """Refuse vectors for an encoder of pictures, pictures for one of vectors, and vectors of other dimensions."""
+def check_takes(encoder: Any, items: Any) -> None:
+    """Refuse items that an encoder does not take.
+
+    Parameters
+    ----------
+    encoder : Encoder or CallableEncoder
+        One of vectors has `in_dim`.
+    items : ImageSet, Embeddings, ndarray or sequence
+        What is to be embedded.
+
+    Raises
+    ------
+    InputError
+        For vectors and an encoder of pictures, pictures and one of vectors, and vectors of other dimensions.
+    """
     wanted = getattr(encoder, "in_dim", None)
-    given = items.vectors.shape[1] if hasattr(items, "vectors") else None
+    given = items.dim if isinstance(items, Embeddings) else None
     if wanted == given:
         return
     if wanted is None:

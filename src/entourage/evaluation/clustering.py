@@ -10,10 +10,12 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from entourage.runtime.devices import graphics_card
 from entourage.runtime.progress import Progress
+from entourage.runtime.randomness import generator
 from entourage.runtime.threads import blocks, in_threads
 
 __all__ = ["MOST_ITERATIONS", "few_clusters", "kmeans"]
@@ -51,7 +53,7 @@ def kmeans(vectors: Any, n_clusters: int, seed: int = 0, *, progress: Progress |
         import torch
 
         xp, vectors = torch, torch.from_numpy(vectors.copy()).to(card)
-    centres = vectors[_start(xp, vectors, n_clusters, np.random.default_rng(seed), report)]
+    centres = vectors[_start(xp, vectors, n_clusters, generator(seed), report)]
     clusters = None
     for iteration in range(MOST_ITERATIONS):
         before, clusters = clusters, _nearest(xp, vectors, centres)
@@ -63,26 +65,31 @@ def kmeans(vectors: Any, n_clusters: int, seed: int = 0, *, progress: Progress |
     return clusters if xp is np else clusters.numpy(force=True)
 
 
-def few_clusters(vectors, n_clusters: int, seed: int = 0) -> np.ndarray:
-    """Cluster of each vector (N, d), (N,), for a handful of clusters: k-means of faiss, or of scikit-learn without it.
+def few_clusters(vectors: ArrayLike, n_clusters: int, seed: int = 0) -> np.ndarray:
+    """Cluster vectors into a handful of clusters with scikit-learn's k-means, from one k-means++ start.
 
-    A cluster may stay empty. What comes out depends on which of the two is installed, and on the seed.
+    Parameters
+    ----------
+    vectors : array of float, shape (N, d)
+        What is clustered, by Euclidean distance.
+    n_clusters : int
+        How many clusters there may be; as many as vectors at most.
+    seed : int
+        Decides the start.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        The cluster of each vector, from 0. A cluster may stay empty where vectors are copies of each other.
     """
-    vectors = np.ascontiguousarray(vectors, np.float32)
-    n_clusters = min(n_clusters, len(vectors))
-    try:
-        import faiss
-    except ImportError:
-        from sklearn.cluster import KMeans
-        from sklearn.exceptions import ConvergenceWarning
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct vectors than clusters
-            return KMeans(n_clusters, n_init=1, random_state=seed).fit_predict(vectors).astype(np.int64)
-    every = {"min_points_per_centroid": 1, "max_points_per_centroid": len(vectors)}  # no sampling, no complaints
-    clustering = faiss.Kmeans(vectors.shape[1], n_clusters, niter=MOST_ITERATIONS, seed=seed, **every)
-    clustering.train(vectors)
-    return clustering.index.search(vectors, 1)[1].ravel()
+    rows = np.ascontiguousarray(vectors, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct vectors than clusters
+        clustering = KMeans(min(n_clusters, len(rows)), n_init=1, random_state=seed)
+        return clustering.fit_predict(rows).astype(np.int64)
 
 
 # The steps of k-means, for numpy and torch alike: xp is the one or the other, vectors are an array of its kind.

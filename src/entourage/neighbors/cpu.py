@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.neighbors.kernels import Candidates, rounding_margin
+from entourage.runtime.randomness import generator
 from entourage.runtime.threads import blocks, in_threads, one_thread_each
 from entourage.values import FloatArray, IntArray
 
@@ -138,7 +139,7 @@ def _sample(items: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], in
     size = int(len(items) * share)
     if k < _LONG or 2 * rank > size:
         return items[:0], 0
-    chosen = np.random.default_rng(0).choice(len(items), size, replace=False)
+    chosen = generator(0).choice(len(items), size, replace=False)
     return items[np.sort(chosen)], rank
 
 

@@ -32,6 +32,7 @@ from entourage.refiner.scorer import RelationScorer, estimated_purity
 from entourage.refiner.scorer_training import fit_scorer
 from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import fit_universal, universal_network
+from entourage.runtime.randomness import generator
 from entourage.training.sampling import check_usable_classes, usable_classes
 from entourage.values import Embeddings, label_codes
 
@@ -286,7 +287,7 @@ def _adapted(
 
     The size of the gallery is blurred: here the sparse ones are small and the dense ones large, elsewhere they are not.
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     drawn = [_edges(dense, _MOST_EDGES, rng)]
     drawn.append(_edges(sparse, len(drawn[0][0]) // 3, rng, fill=True))
     relations, same_class = (np.concatenate(parts) for parts in zip(*drawn, strict=True))

@@ -21,6 +21,7 @@ from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
 from entourage.refiner.context import WeightedGraph, blended
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.scorer import RelationScorer
+from entourage.runtime.randomness import generator
 from entourage.training.linear_maps import class_means
 from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, label_codes
@@ -90,7 +91,7 @@ def make_rehearsals(
     list of Rehearsal
         One for each fold.
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     classes = rng.permutation(usable_classes(codes))
     sizes = np.bincount(codes)[classes]
     classes = classes[: max(2 * folds, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
@@ -169,7 +170,7 @@ def sparse_galleries(rehearsal: Rehearsal, base: tuple[float, int], seed: int) -
 
 def thinned(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
     """Rows of at most that many items of each class, in order."""
-    order = np.random.default_rng(seed).permutation(len(labels))
+    order = generator(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     first = np.searchsorted(labels[order], labels[order])
     return np.sort(order[np.arange(len(labels)) - first < size])

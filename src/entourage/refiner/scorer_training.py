@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from entourage.refiner.relations import RELATIONS
 from entourage.refiner.scorer import HIDDEN, RelationScorer
-from entourage.training.loop import seeded
+from entourage.runtime.randomness import seeded_weights, torch_generator
 
 __all__ = ["fit_scorer", "new_scorer"]
 
@@ -51,7 +51,7 @@ def new_scorer(relations: np.ndarray, seed: int) -> RelationScorer:
     -------
     RelationScorer
     """
-    module = seeded(seed, _TrainableScorer)
+    module = seeded_weights(seed, _TrainableScorer)
     module.centre.copy_(torch.from_numpy(relations.mean(axis=0)))
     module.spread.copy_(torch.from_numpy(relations.std(axis=0) + 1e-6))
     return module.value()
@@ -93,10 +93,10 @@ def fit_scorer(
     """
     if not len(relations):
         return scorer
-    module = seeded(0, _TrainableScorer)
+    module = seeded_weights(0, _TrainableScorer)
     module.load_state_dict({name: torch.tensor(array) for name, array in scorer.to_arrays().items()})
     features, wanted = torch.from_numpy(relations), torch.from_numpy(same_class.astype(np.float32))
-    draw = torch.Generator().manual_seed(int(seed))
+    draw = torch_generator(seed)
     n_steps = epochs * -(-len(features) // _BATCH)
     optimizer = torch.optim.Adam(module.parameters(), learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=n_steps + 1)

@@ -197,7 +197,12 @@ def open_refinement(folder, *, pictures: list | None = None, progress: Progress 
 
 
 def refined_steps(
-    refiner, items: Embeddings, context: Embeddings | None, n_steps: int, *, progress: Progress | None = None
+    refiner: "ContextRefiner",
+    items: Embeddings,
+    context: Embeddings | None,
+    n_steps: int,
+    *,
+    progress: Progress | None = None,
 ) -> Trajectory:
     """Every step of the items, (T + 1, N, d): the raw vectors, then e1..eT.
 

@@ -12,8 +12,8 @@ __all__ = ["embed_images", "score_encoder", "training_protocol"]
 
 
 def score_encoder(
-    encoder, tests: dict, *, strict: bool, corrupt: list[str], nmi: bool, seed: int, progress: Progress | None = None
-) -> Scores:
+    encoder, tests: dict, *, strict: bool, nmi: bool, seed: int, progress: Progress | None = None
+) -> tuple[Scores, list[str]]:
     """Scores of an encoder on its test sets: one searched among itself, or queries and their gallery.
 
     Parameters
@@ -21,27 +21,42 @@ def score_encoder(
     encoder : what turns the pictures into vectors.
     tests : the image sets by name: test, or query and gallery.
     strict : whether a picture that cannot be decoded is an error.
-    corrupt : where the paths of pictures that cannot be decoded are added.
     nmi : whether to cluster the pictures for NMI.
     seed : of the clusters.
     progress : called as progress(title, done, total).
+
+    Returns
+    -------
+    The scores, and the paths of pictures that cannot be decoded and are left out.
     """
-    options = {"strict": strict, "corrupt": corrupt, "progress": progress}
-    embedded = [embed_images(encoder, images, **options)[1] for images in tests.values()]
-    gallery = embedded[1] if len(embedded) > 1 else None
-    return evaluate_embeddings(embedded[0], gallery, nmi=nmi, seed=seed, progress=progress)
+    embedded = [embed_images(encoder, images, strict=strict, progress=progress) for images in tests.values()]
+    items = [found for _, found, _ in embedded]
+    gallery = items[1] if len(items) > 1 else None
+    scores = evaluate_embeddings(items[0], gallery, nmi=nmi, seed=seed, progress=progress)
+    return scores, [path for *_, corrupt in embedded for path in corrupt]
 
 
-def embed_images(encoder, images, **options) -> tuple[np.ndarray, Embeddings]:
-    """Rows (n,) of the pictures that can be decoded, and how the encoder sees them; options: of `embed_shards`."""
+def embed_images(encoder, images, **options) -> tuple[np.ndarray, Embeddings, list[str]]:
+    """Embed the pictures of a set.
+
+    Parameters
+    ----------
+    encoder : what turns the pictures into vectors.
+    images : an image set of N pictures.
+    options : of `embed_shards`.
+
+    Returns
+    -------
+    Rows (n,) of the pictures that can be decoded, their embeddings, and the paths of the others.
+    """
     from entourage.encoders.embedding import embed_shards
 
-    rows, vectors = next(embed_shards(encoder, images, shard_size=len(images), **options))
+    rows, vectors, corrupt = next(embed_shards(encoder, images, shard_size=len(images), **options))
     if not len(rows):
         raise InputError(f"none of the {len(images)} pictures to test with can be decoded; check the files")
     columns = {name: getattr(images, name, None) for name in ("cameras", "sequences")}
     columns = {name: values[rows] for name, values in columns.items() if values is not None}
-    return rows, Embeddings.from_vectors(vectors, images.ids[rows], images.labels[rows], **columns)
+    return rows, Embeddings.from_vectors(vectors, images.ids[rows], images.labels[rows], **columns), corrupt
 
 
 def training_protocol(source, system: str, settings, training, tests: dict, history) -> dict:

@@ -25,6 +25,7 @@ from entourage.runtime.versions import library_versions
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import new_folder, write_json
 from entourage.systems import system_named
+from entourage.systems.trained import nothing_learned
 
 __all__ = ["TrainResult", "train_run"]
 
@@ -98,16 +99,14 @@ def train_run(
     config = _config(system, described, settings)
     if strict and main:
         check_pictures((training, *tests.values()), settings.workers, progress)
-    corrupt: list[str] = []
-    options = {"resume": resume, "strict": strict, "corrupt": corrupt, "progress": progress}
+    options = {"resume": resume, "strict": strict, "progress": progress}
     with begun(partial_of(out), config, resume=resume) if main else nullcontext():
-        encoder, history = chosen.train(training, settings, run_folder=partial_of(out), **options)
+        encoder, history, corrupt = chosen.train(training, settings, run_folder=partial_of(out), **options)
     if not main:
         return None
-    from entourage.systems.encoder_training import nothing_learned  # here, where torch is loaded anyway
-
-    measured = {"strict": strict, "corrupt": corrupt, "nmi": nmi, "seed": config["seed"], "progress": progress}
-    scores = score_encoder(encoder, tests, **measured)
+    measured = {"strict": strict, "nmi": nmi, "seed": config["seed"], "progress": progress}
+    scores, untested = score_encoder(encoder, tests, **measured)
+    corrupt = list(dict.fromkeys([*corrupt, *untested]))
     given += [*nothing_learned(history), *scores.warnings]
     count = len(training) + sum(map(len, tests.values()))
     given += warn_of_corrupt(corrupt, count, " (of training, those drawn are counted)")

@@ -114,9 +114,11 @@ class TrainingRun:
     @cached_property
     def _embedded(self) -> list[tuple[np.ndarray, Embeddings] | None]:
         """Of the queries and the gallery: the rows that can be decoded, and their embeddings."""
-        corrupt, sets = [], [items for items in self.loaded if items is not None]
-        found = [embed_images(self.encoder, items, corrupt=corrupt, progress=self.progress) for items in sets]
-        warn_of_corrupt(corrupt, sum(map(len, sets)))
+        sets = [items for items in self.loaded if items is not None]
+        embedded = [embed_images(self.encoder, items, progress=self.progress) for items in sets]
+        corrupt = dict.fromkeys(path for *_, corrupt in embedded for path in corrupt)
+        warn_of_corrupt(list(corrupt), sum(map(len, sets)))
+        found = [(rows, items) for rows, items, _ in embedded]
         return [*found, *[None] * (2 - len(found))]
 
 

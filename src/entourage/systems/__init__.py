@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from typing import Any
 
 from entourage.runtime.config import check_known
 from entourage.stores.filenames import CROSS_IMAGE, NETWORK
@@ -10,33 +11,44 @@ from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.cross_image.settings import CrossImageSettings
 from entourage.systems.divide_and_conquer.settings import DivideSettings
 from entourage.systems.intra_batch.settings import PRESETS, IntraBatchSettings, StudentSettings
+from entourage.systems.trained import TrainedEncoder
 
 __all__ = ["SYSTEMS", "System", "system_named"]
 
 
 @dataclass(frozen=True)
 class System:
-    """A way to train encoders: its settings, and where its function is.
-
-    The function takes (images, settings, *, run_folder, resume, strict, corrupt, progress), keeps its checkpoint and
-    its log in the run folder, and returns (encoder, history).
-    """
+    """A way to train encoders: its settings, and where its function is."""
 
     settings: type
+    """The dataclass of its settings, an EncoderSettings."""
     function: str
+    """ "module:name" of the function train(images, settings, **run): it takes trained.RunOptions, keeps its checkpoint
+    and its log in the run folder, and returns a trained.TrainedEncoder."""
     keeps: tuple[str, ...] = ()
     """Folders it leaves in the run folder that are wanted later."""
-    presets: Mapping[str, dict] = field(default_factory=dict)
+    presets: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     """Tables of settings by name, to start from instead of the defaults."""
 
     @property
-    def train(self) -> Callable:
-        """Imported when it is needed: torch takes seconds."""
+    def train(self) -> Callable[..., TrainedEncoder]:
+        """The function itself, imported when it is needed: torch takes seconds."""
         module, name = self.function.split(":")
         return getattr(import_module(module), name)
 
-    def preset(self, name: str | None) -> dict:
-        """The table of that name; an empty one if there is no name."""
+    def preset(self, name: str | None) -> dict[str, Any]:
+        """The settings of a preset.
+
+        Parameters
+        ----------
+        name : str or None
+            One of `presets`; None for the defaults.
+
+        Returns
+        -------
+        dict
+            Settings by name; an empty one without a name.
+        """
         if name is None:
             return {}
         check_known(name, self.presets, "the preset of this system")
@@ -60,5 +72,17 @@ SYSTEMS = {
 
 
 def system_named(name: str) -> System:
+    """The system of a name.
+
+    Parameters
+    ----------
+    name : str
+        One of `SYSTEMS`.
+
+    Returns
+    -------
+    System
+        Its settings and its function.
+    """
     check_known(name, SYSTEMS, "the system")
     return SYSTEMS[name]

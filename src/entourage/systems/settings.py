@@ -1,4 +1,4 @@
-"""What every system lets one choose: the encoder, its batches, its optimiser and when to stop."""
+"""The settings that all systems share: the encoder, its batches, its optimiser and when to stop."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ NOT_DECISIVE = {"workers", "device", "tensorboard"}  # settings a resumed run ma
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """What every system that trains an encoder lets one choose."""
+    """What every system that trains an encoder has settings for."""
 
     encoder: str = "auto"
     """The encoder by name: "small", "small-rgb", "linear", "mlp", a saved one by folder, a Hugging Face vision model by
@@ -59,7 +59,7 @@ class EncoderSettings:
     tensorboard: bool = False
     """Also log for TensorBoard."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_types(self)
         for name in ("dim", "batch_classes", "batch_per_class", "evaluate_every", "patience", "image_size", "workers"):
             self._check(name, 1, "or more")
@@ -80,7 +80,7 @@ class EncoderSettings:
 
 @dataclass(frozen=True)
 class MetricLossSettings(EncoderSettings):
-    """What a system that trains by a metric loss lets one choose besides."""
+    """What a system that trains by a metric loss has settings for besides."""
 
     loss: str = "ms"
     """The loss by name; see training.losses.LOSSES."""
@@ -89,6 +89,6 @@ class MetricLossSettings(EncoderSettings):
     loss_learning_rate: float | None = None
     """Of the loss's own parameters; None for 100 times the encoder's."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._check("loss_learning_rate", 0, "or more")

@@ -2,47 +2,105 @@
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from entourage.errors import FileError
 from entourage.stores import whole_file
 from entourage.training.history import History
+from entourage.training.settings import Checkpointing
 
 __all__ = ["copied", "load_checkpoint", "save_checkpoint"]
 
 
 def copied(model: nn.Module) -> dict[str, Tensor]:
-    """The weights and buffers as they are now."""
+    """Copy the weights and buffers of a model.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Any model.
+
+    Returns
+    -------
+    dict of str to Tensor
+        By name, as they are now; later steps do not change them.
+    """
     return {name: value.detach().clone() for name, value in model.state_dict().items()}
 
 
-def save_checkpoint(path, model, best, optimizer, history, fingerprint) -> None:
+def save_checkpoint(
+    checkpointing: Checkpointing, model: nn.Module, best: dict[str, Tensor], optimizer: Optimizer, history: History
+) -> None:
+    """Replace the checkpoint by the state of a run after an epoch, whole or not at all.
+
+    Parameters
+    ----------
+    checkpointing : Checkpointing
+        The file, and the fingerprint that it will be checked by.
+    model : torch.nn.Module
+        The model as it is now.
+    best : dict of str to Tensor
+        The weights of its best epoch.
+    optimizer : torch.optim.Optimizer
+        Whose moments are kept too.
+    history : History
+        The epochs so far.
+    """
     from safetensors.torch import save_file
 
     tensors = {f"model.{name}": value.contiguous() for name, value in model.state_dict().items()}
     tensors |= {f"best.{name}": value.contiguous() for name, value in best.items()}
     numbers = {}  # what an optimiser keeps besides tensors
-    for index, state in optimizer.state_dict()["state"].items():
-        for name, value in state.items():
+    for index, slots in optimizer.state_dict()["state"].items():
+        for name, value in slots.items():
             slot = f"{index}.{name}"
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{slot}"] = value.contiguous()
             else:
                 numbers[slot] = value
-    state = json.dumps({"fingerprint": fingerprint, "history": asdict(history), "optimizer": numbers})
+    state = {"fingerprint": checkpointing.fingerprint, "history": asdict(history), "optimizer": numbers}
     try:
-        with whole_file(path) as temporary:
-            save_file(tensors, temporary, metadata={"state": state})
+        with whole_file(checkpointing.path) as temporary:
+            save_file(tensors, temporary, metadata={"state": json.dumps(state)})
     except OSError as error:
-        raise FileError(f"the checkpoint {path} cannot be written ({error}); make room or choose another") from error
+        raise FileError(
+            f"the checkpoint {checkpointing.path} cannot be written ({error}); free some space or choose another folder"
+        ) from error
 
 
-def load_checkpoint(path, model, optimizer, fingerprint) -> tuple[History, dict[str, Tensor]]:
-    """Put weights and optimiser back as they were; (history, best weights)."""
+def load_checkpoint(
+    checkpointing: Checkpointing, model: nn.Module, optimizer: Optimizer
+) -> tuple[History, dict[str, Tensor]]:
+    """Put weights and optimiser back as they were when the checkpoint was written.
+
+    Parameters
+    ----------
+    checkpointing : Checkpointing
+        The file, and the fingerprint it must have.
+    model : torch.nn.Module
+        Gets the weights of the last epoch, in place.
+    optimizer : torch.optim.Optimizer
+        Gets its moments, in place; it has the groups it had then.
+
+    Returns
+    -------
+    history : History
+        The epochs until then.
+    best : dict of str to Tensor
+        The weights of the best of them.
+
+    Raises
+    ------
+    FileError
+        If the file is damaged, or has another fingerprint.
+    """
     from safetensors import SafetensorError, safe_open
 
+    path = checkpointing.path
     try:
         with safe_open(path, framework="pt") as file:
             state = json.loads(file.metadata()["state"])
@@ -50,30 +108,30 @@ def load_checkpoint(path, model, optimizer, fingerprint) -> tuple[History, dict[
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise FileError(f"the checkpoint {path} cannot be read ({error}); delete it and start again") from error
-    if belongs_to != fingerprint:
+    if belongs_to != checkpointing.fingerprint:
         raise FileError(
             f"the checkpoint {path} belongs to other data or settings, or began with other weights; resume with "
             "the same ones, or delete it"
         )
-
-    def part(prefix):
-        return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
-
-    model.load_state_dict(part("model."))
-    _load_optimizer(optimizer, part("optimizer.") | state.get("optimizer", {}))
-    return history, part("best.")
+    model.load_state_dict(_part(tensors, "model."))
+    _load_optimizer(optimizer, _part(tensors, "optimizer.") | state.get("optimizer", {}))
+    return history, _part(tensors, "best.")
 
 
-def _load_optimizer(optimizer, values: dict) -> None:
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _load_optimizer(optimizer: Optimizer, values: dict[str, Any]) -> None:
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    slots: dict[int, dict] = {}
+    slots: dict[int, dict[str, Any]] = {}
     for name, value in values.items():
         index, slot = name.split(".", 1)
         slots.setdefault(int(index), {})[slot] = _laid_out(value, parameters[int(index)])
     optimizer.load_state_dict({"state": slots, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _laid_out(value, parameter):
+def _laid_out(value: Any, parameter: Tensor) -> Any:
     """A state of the parameter's shape gets its memory layout too: fused optimisers walk both side by side."""
     if isinstance(value, Tensor) and value.shape == parameter.shape:
         return torch.empty_like(parameter, dtype=value.dtype, requires_grad=False).copy_(value)

@@ -1,7 +1,9 @@
 """The log of a run: one JSON object per line and epoch and, if asked for, the same numbers for TensorBoard."""
 
 import json
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from entourage.errors import FileError, MissingExtra
 from entourage.stores import whole_file
@@ -13,17 +15,27 @@ __all__ = ["RunLog"]
 class RunLog:
     """Writes {"epoch", "score", "loss", "seconds", "<unit>_per_second", "learning_rates"} after every epoch.
 
-    path: the JSONL file. tensorboard: a folder for TensorBoard's event files, or None.
+    Parameters
+    ----------
+    path : path-like
+        The JSONL file, in a folder that exists.
+    tensorboard : path-like, optional
+        A folder for TensorBoard's event files.
     """
 
-    def __init__(self, path, *, tensorboard=None):
+    def __init__(self, path: str | PathLike[str], *, tensorboard: str | PathLike[str] | None = None) -> None:
         self.path, self.tensorboard = Path(path), tensorboard
-        self._board = None
+        self._board: Any = None
 
     def open(self, last_epoch: int) -> None:
-        """Go on after `last_epoch`, -1 for a new log: what a broken-off run wrote beyond it is dropped.
+        """Go on after an epoch; what an interrupted run wrote beyond it is dropped.
 
-        An epoch is logged before it is saved, so that a run broken off in between logs it again, once.
+        An epoch is logged before it is saved, so that a run interrupted in between logs it again.
+
+        Parameters
+        ----------
+        last_epoch : int
+            The last epoch whose entry is kept; -1 starts a new log.
         """
         self._board = self.tensorboard and _summary_writer(self.tensorboard, last_epoch + 1)
         kept = [json.dumps(entry) for entry in read_log(self.path) if entry["epoch"] <= last_epoch]
@@ -33,7 +45,8 @@ class RunLog:
         except OSError as error:
             raise FileError(f"the log {self.path} cannot be written ({error}); choose another folder") from error
 
-    def add(self, entry: dict) -> None:
+    def add(self, entry: dict[str, Any]) -> None:
+        """Append the entry of an epoch."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
         if self._board:
@@ -45,11 +58,12 @@ class RunLog:
             self._board.flush()
 
     def close(self) -> None:
+        """Close TensorBoard's file; the JSONL file is complete after every entry."""
         if self._board:
             self._board.close()
 
 
-def _summary_writer(folder, first_epoch: int):
+def _summary_writer(folder: str | PathLike[str], first_epoch: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:

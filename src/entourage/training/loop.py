@@ -5,114 +5,148 @@ the epoch and the model's state alone, `loss(batch)` gives a scalar, `evaluate()
 is better) on classes held out of training. Everything that decides the result is in the checkpoint or follows from
 the seed, so a resumed run ends with the same weights as one that was never interrupted.
 
-Under `torchrun` every process runs the loop on its own share of each batch (see distributed.py); the first one
+Under `torchrun` every process runs the loop on its own share of each batch (see runtime/distributed.py); the first one
 evaluates, writes and reports.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
-from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-import numpy as np
-import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from entourage.errors import InputError
 from entourage.runtime import distributed
+from entourage.runtime.randomness import torch_randomness
 from entourage.training.checkpoint import copied, load_checkpoint, save_checkpoint
 from entourage.training.history import History
 from entourage.training.log import RunLog
 from entourage.training.pace import Pace
-from entourage.training.schedule import Schedule
+from entourage.training.settings import Checkpointing, FitSettings, Reporting
 
-__all__ = ["fit_model", "seeded"]
+__all__ = ["fit_model"]
+
+Batch = TypeVar("Batch", bound=Sized)
+BatchT = TypeVar("BatchT", covariant=True)
+
+
+class Batches(Protocol[BatchT]):
+    """The batches of an epoch, whose number is known before they are made."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[BatchT]: ...
+
+
+class _Measured(NamedTuple):
+    """An epoch's mean loss, its duration in seconds, and its items per second; None before training."""
+
+    loss: float | None = None
+    seconds: float | None = None
+    speed: float | None = None
 
 
 def fit_model(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
+    settings: FitSettings,
     *,
-    batches: Callable[[int], Iterable],
-    loss: Callable[..., Tensor],
-    evaluate: Callable[[], float] | None,
-    epochs: int,
-    patience: int = 5,
-    patience_from: int = 0,
-    evaluate_every: int = 1,
-    seed: int = 0,
-    clip: float | None = None,
-    schedule: Schedule | None = None,
-    checkpoint: Path | None = None,
-    fingerprint: str = "",
-    resume: bool = False,
-    log: RunLog | None = None,
-    title: str = "training",
-    unit: str = "items",
-    progress: Callable | None = None,
+    batches: Callable[[int], Iterable[Batch]],
+    loss: Callable[[Batch], Tensor],
+    evaluate: Callable[[], float] | None = None,
+    checkpointing: Checkpointing | None = None,
+    reporting: Reporting | None = None,
 ) -> History:
-    """Train `model` in place and leave it with the weights of its best epoch.
+    """Train a model in place and leave it with the weights of its best epoch.
 
-    model: all that is trained; a loss with parameters of its own stands beside the encoder in one ModuleDict, each in
-    a group of the optimizer with its own learning rate. batches(epoch): a sized iterable, or one short enough to hold;
-    len(batch) counts its items. evaluate is asked before training, every `evaluate_every` epochs, and at the end;
-    training stops once a score is `patience` epochs past the best, and past epoch `patience_from`. seed: what is random
-    within an epoch, dropout for instance, is drawn from (seed, epoch, rank). clip: the largest norm of all gradients
-    together. schedule(epoch): a factor on the learning rates. checkpoint: a file replaced after every epoch; the
-    caller removes it once the result is safe. `fingerprint` names data and settings, so that a checkpoint of another
-    run is refused.
+    Parameters
+    ----------
+    model : torch.nn.Module
+        All that is trained: a loss with parameters of its own stands beside the encoder in one ModuleDict.
+    optimizer : torch.optim.Optimizer
+        Of the model's parameters; different learning rates are different groups. Its rates are put back at the end.
+    settings : FitSettings
+        How long to train, and how.
+    batches : callable
+        `batches(epoch)` gives the batches of an epoch, counted from 1: a sized iterable, or one short enough to be held
+        as a list. `len(batch)` is the number of its items.
+    loss : callable
+        `loss(batch)` gives a differentiable scalar.
+    evaluate : callable, optional
+        Scores the model, in evaluation mode, before training and after the epochs the settings name. Without it the
+        last epoch is kept.
+    checkpointing : Checkpointing, optional
+        Where to keep the run after every epoch, and whether to resume it.
+    reporting : Reporting, optional
+        Log and progress.
+
+    Returns
+    -------
+    History
+        The loss and the score of every epoch, and which epoch was kept.
+
+    Raises
+    ------
+    InputError
+        If the loss or a weight is no longer finite, or an epoch has no batch.
     """
+    reporting = Reporting() if reporting is None else reporting
     main = distributed.is_main()
-    history, best = History(), copied(model)
-    if resume and checkpoint and Path(checkpoint).exists():
-        history, best = load_checkpoint(checkpoint, model, optimizer, fingerprint)
+    history, best = _begun(model, optimizer, checkpointing)
     distributed.share_state(model)
-    rates = _rates(optimizer)
-    pace = Pace(title, unit, epochs, progress if main else None)
-    log = log if main else None
-    if log:
-        log.open(history.epoch)
-    try:
-        while not history.exhausted(epochs, patience, patience_from):
-            epoch = history.epoch + 1
-            _set_rates(optimizer, rates, schedule(epoch) if schedule and epoch else 1.0)
-            measured = {"loss": None, "seconds": None, f"{unit}_per_second": None}
+    pace = Pace(reporting.title, reporting.unit, settings.epochs, reporting.progress if main else None)
+    with _own_rates(optimizer) as rates, _opened(reporting.log if main else None, history) as log:
+        while not history.exhausted(settings.epochs, settings.patience, settings.patience_from):
+            epoch, measured = history.epoch + 1, _Measured()
+            _set_rates(optimizer, rates, settings.rate_factor(epoch))
             if epoch > 0:
-                with _drawn_from(seed, epoch):
-                    measured = _train_epoch(model, optimizer, batches(epoch), loss, clip, epoch, history, pace)
+                with torch_randomness(settings.seed, epoch, distributed.rank()):
+                    drawn = _sized(batches(epoch))
+                    pace.start(epoch, len(drawn), history.best_score)
+                    measured = _train_epoch(model, optimizer, drawn, loss, settings.clip, pace)
                 distributed.share_state(model)  # the statistics of a batch norm differ between processes
             model.eval()
-            due = evaluate and (epoch % evaluate_every == 0 or epoch == epochs)
-            score = distributed.from_main(evaluate() if main else math.nan) if due else None
-            if history.add(epoch, measured["loss"], score):
+            due = epoch % settings.evaluate_every == 0 or epoch == settings.epochs
+            score = _score(evaluate) if evaluate and due else None
+            if history.add(epoch, measured.loss, score):
                 best = copied(model)
             if log:
-                log.add({"epoch": epoch, "score": score, **measured, "learning_rates": _rates(optimizer)})
-            if checkpoint and main:
-                save_checkpoint(checkpoint, model, best, optimizer, history, fingerprint)
-    finally:
-        _set_rates(optimizer, rates, 1.0)
-        if log:
-            log.close()
+                log.add(_entry(epoch, score, measured, reporting.unit, _rates(optimizer)))
+            if checkpointing and main:
+                save_checkpoint(checkpointing, model, best, optimizer, history)
     pace.finish(history.best_epoch, history.best_score)
     model.load_state_dict(best)
     model.eval()
     return history
 
 
-def seeded(seed: int, build: Callable[[], nn.Module]) -> nn.Module:
-    """Build a module with weights drawn from `seed`, leaving the global random state as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return build()
+def _begun(
+    model: nn.Module, optimizer: Optimizer, checkpointing: Checkpointing | None
+) -> tuple[History, dict[str, Tensor]]:
+    """The history so far and the best weights: those of a checkpoint to resume, or of a new run."""
+    if checkpointing and checkpointing.resume and checkpointing.path.exists():
+        return load_checkpoint(checkpointing, model, optimizer)
+    return History(), copied(model)
 
 
-def _train_epoch(model, optimizer, batches, loss, clip, epoch, history, pace: Pace) -> dict:
-    """One pass over the batches; its mean loss, duration and speed."""
+def _sized(batches: Iterable[Batch]) -> Batches[Batch]:
+    """Batches that know their number, as they are; others as a list."""
+    return cast(Batches[Batch], batches) if isinstance(batches, Sized) else list(batches)
+
+
+def _train_epoch(
+    model: nn.Module,
+    optimizer: Optimizer,
+    batches: Batches[Batch],
+    loss: Callable[[Batch], Tensor],
+    clip: float | None,
+    pace: Pace,
+) -> _Measured:
+    """One pass over the batches."""
     model.train()
-    batches = batches if isinstance(batches, Sized) else list(batches)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    pace.start(epoch, len(batches), history.best_score)
     total = 0.0
     for batch in batches:
         value = loss(batch)
@@ -127,14 +161,11 @@ def _train_epoch(model, optimizer, batches, loss, clip, epoch, history, pace: Pa
         total += number
         pace.step(len(batch) * distributed.world_size())
     if not pace.batches:
-        raise InputError(f"there was nothing to learn from in epoch {pace.epoch}; wanted a batch: check the files")
+        raise InputError(f"epoch {pace.epoch} has no batch to learn from; wanted one or more: check the files")
     # A finite loss may have had an infinite gradient; what comes of it must not be saved.
     _check_finite(sum(parameter.detach().sum().item() for parameter in parameters), "sum of the weights", pace)
-    return {
-        "loss": total / pace.batches,
-        "seconds": round(pace.seconds, 3),
-        f"{pace.unit}_per_second": round(pace.items / max(pace.seconds, 1e-9), 1),
-    }
+    seconds = pace.seconds
+    return _Measured(total / pace.batches, round(seconds, 3), round(pace.items / max(seconds, 1e-9), 1))
 
 
 def _check_finite(number: float, name: str, pace: Pace) -> None:
@@ -145,19 +176,50 @@ def _check_finite(number: float, name: str, pace: Pace) -> None:
         )
 
 
+def _score(evaluate: Callable[[], float]) -> float:
+    """The first process evaluates; all of them get its score."""
+    return distributed.from_main(evaluate() if distributed.is_main() else math.nan)
+
+
+def _entry(epoch: int, score: float | None, measured: _Measured, unit: str, rates: list[float]) -> dict[str, Any]:
+    """What the log says of an epoch."""
+    return {
+        "epoch": epoch,
+        "score": score,
+        "loss": measured.loss,
+        "seconds": measured.seconds,
+        f"{unit}_per_second": measured.speed,
+        "learning_rates": rates,
+    }
+
+
 @contextmanager
-def _drawn_from(seed: int, epoch: int) -> Iterator[None]:
-    """Random numbers of torch that depend on (seed, epoch, rank) alone, the global state being left as it was."""
-    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(int(np.random.SeedSequence([seed, epoch, distributed.rank()]).generate_state(1)[0]))
-        yield
+def _opened(log: RunLog | None, history: History) -> Iterator[RunLog | None]:
+    """The log, if there is one, from the end of what has happened."""
+    if log is None:
+        yield None
+        return
+    log.open(history.epoch)
+    try:
+        yield log
+    finally:
+        log.close()
 
 
-def _rates(optimizer) -> list[float]:
+@contextmanager
+def _own_rates(optimizer: Optimizer) -> Iterator[list[float]]:
+    """The learning rate of every group, which the optimizer has again at the end."""
+    rates = _rates(optimizer)
+    try:
+        yield rates
+    finally:
+        _set_rates(optimizer, rates, 1.0)
+
+
+def _rates(optimizer: Optimizer) -> list[float]:
     return [group["lr"] for group in optimizer.param_groups]
 
 
-def _set_rates(optimizer, rates: list[float], factor: float) -> None:
+def _set_rates(optimizer: Optimizer, rates: list[float], factor: float) -> None:
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
         group["lr"] = rate * factor

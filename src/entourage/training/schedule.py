@@ -12,13 +12,28 @@ from entourage.runtime.config import check_known
 __all__ = ["SCHEDULES", "Schedule", "build_schedule", "cosine_schedule", "step_schedule"]
 
 Schedule = Callable[[int], float]
+"""From an epoch, counted from 1, to the factor on the learning rates."""
 
 SCHEDULES = ("constant", "cosine", "step")
 
 
 def step_schedule(after: Sequence[int], factor: float = 0.1) -> Schedule:
-    """The rate is multiplied by `factor` after each of these epochs.
+    """Multiply the rates by a factor after each of the given epochs.
 
+    Parameters
+    ----------
+    after : sequence of int
+        Epochs that are the last with their rate.
+    factor : float
+        What the rate is multiplied by then.
+
+    Returns
+    -------
+    Schedule
+        The factor on the first rate, by epoch.
+
+    Examples
+    --------
     >>> [round(step_schedule([2, 3])(epoch), 3) for epoch in (1, 2, 3, 4)]
     [1.0, 1.0, 0.1, 0.01]
     """
@@ -26,8 +41,20 @@ def step_schedule(after: Sequence[int], factor: float = 0.1) -> Schedule:
 
 
 def cosine_schedule(epochs: int) -> Schedule:
-    """From the whole rate in the first epoch along half a cosine to almost none in the last.
+    """Lower the rates along half a cosine, from the whole rate in the first epoch to almost none in the last.
 
+    Parameters
+    ----------
+    epochs : int
+        How many there are.
+
+    Returns
+    -------
+    Schedule
+        The factor on the first rate, by epoch.
+
+    Examples
+    --------
     >>> [round(cosine_schedule(4)(epoch), 3) for epoch in (1, 2, 3, 4)]
     [1.0, 0.854, 0.5, 0.146]
     """
@@ -35,9 +62,28 @@ def cosine_schedule(epochs: int) -> Schedule:
 
 
 def build_schedule(name: str, epochs: int, after: Sequence[int] = ()) -> Schedule | None:
-    """A schedule by its name in `SCHEDULES`; `after` says when "step" divides by ten."""
+    """Build a schedule by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `SCHEDULES`.
+    epochs : int
+        How many epochs there are, for "cosine".
+    after : sequence of int
+        The epochs after which "step" divides the rates by ten; empty for the others.
+
+    Returns
+    -------
+    Schedule or None
+        None for "constant".
+    """
     check_known(name, SCHEDULES, "the scheduler")
-    if (name == "step") != bool(after):
-        seen = "without epochs to step after" if name == "step" else f"with epochs to step after ({list(after)})"
-        raise InputError(f'the scheduler {name!r} came {seen}; wanted them for "step" and only there')
+    if name == "step" and not after:
+        raise InputError("the scheduler is 'step' without step_after; wanted the epochs after which the rate drops")
+    if name != "step" and after:
+        raise InputError(
+            f"the scheduler is {name!r} and step_after is {list(after)}; wanted step_after for 'step' only: leave it "
+            "out, or choose 'step'"
+        )
     return {"constant": None, "cosine": cosine_schedule(epochs), "step": step_schedule(after)}[name]

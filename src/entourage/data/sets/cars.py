@@ -9,12 +9,15 @@ pictures are grey.
 """
 
 import csv
+from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
 from entourage.data.files import ImageFiles
 from entourage.data.layout import (
+    Archives,
     Count,
     check_counts,
     check_present,
@@ -34,15 +37,33 @@ EXPECTED = {"train": Count(8_054, 98), "test": Count(8_131, 98)}
 FOLDERS = ("cars196", "CARS196", "Cars196", "cars", "stanford_cars", "stanford-cars")
 HOME = "https://ai.stanford.edu/~jkrause/cars/car_dataset.html (if it is down: github.com/pytorch/vision/issues/7545)"
 PUT = "cars196/cars_annos.mat and cars196/car_ims/ (or devkit/, cars_train/ and cars_test/; or Kaggle's car_data/)"
-ARCHIVES = ()
+ARCHIVES: Archives = ()
+
+Annotations = tuple[list[str], np.ndarray, np.ndarray]
+"""Names, classes (N,) and boxes (N, 4)."""
 
 _LAST_OF_TRAIN = 98
 _HALVES = ("train", "test")
 _CORNERS = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2")
 
 
-def load(split: str, root=None, *, boxes: bool = False) -> ImageFiles:
-    """A split, in the order of the annotations; labels are the class numbers 1..196. `boxes` crops to the car."""
+def load(split: str, root: str | PathLike[str] | None = None, *, boxes: bool = False) -> ImageFiles:
+    """Load a split, in the order of the annotations.
+
+    Parameters
+    ----------
+    split : str
+        train or test.
+    root : path-like, optional
+        The folder the dataset is under; default: the one ENTOURAGE_DATA names.
+    boxes : bool
+        Whether pictures are cropped to the car.
+
+    Returns
+    -------
+    ImageFiles
+        Labels are the class numbers 1..196.
+    """
     check_split(split, EXPECTED, "cars")
     marks = tuple(mark for layout in _LAYOUTS for mark in layout)
     folder = dataset_folder(root, "cars", FOLDERS, marks)
@@ -55,12 +76,11 @@ def load(split: str, root=None, *, boxes: bool = False) -> ImageFiles:
     return images
 
 
-def _one_list(folder: Path):
-    names, labels, corners = _annotations(folder / "cars_annos.mat", "relative_im_path")
-    return names, labels, corners
+def _one_list(folder: Path) -> Annotations:
+    return _annotations(folder / "cars_annos.mat", "relative_im_path")
 
 
-def _devkit(folder: Path):
+def _devkit(folder: Path) -> Annotations:
     lists = {
         "train": ("devkit/cars_train_annos.mat", "cars_train_annos.mat"),
         "test": ("cars_test_annos_withlabels.mat", "devkit/cars_test_annos_withlabels.mat"),
@@ -74,7 +94,7 @@ def _devkit(folder: Path):
     return _joined(halves)
 
 
-def _kaggle(folder: Path):
+def _kaggle(folder: Path) -> Annotations:
     halves = []
     for half in _HALVES:
         path = folder / f"anno_{half}.csv"
@@ -93,14 +113,14 @@ def _kaggle(folder: Path):
 
 
 # What gives each layout away, and its reader.
-_LAYOUTS = {
+_LAYOUTS: dict[tuple[str, ...], Callable[[Path], Annotations]] = {
     ("cars_annos.mat",): _one_list,
     ("devkit/cars_train_annos.mat", "cars_train_annos.mat", "cars_test_annos_withlabels.mat"): _devkit,
     ("anno_train.csv", "anno_test.csv"): _kaggle,
 }
 
 
-def _annotations(path: Path, name_field: str) -> tuple[list[str], np.ndarray, np.ndarray]:
+def _annotations(path: Path, name_field: str) -> Annotations:
     """Names, classes (N,) and boxes (N, 4) of a MATLAB file with an array of structs."""
     from scipy.io import loadmat
 
@@ -114,6 +134,6 @@ def _below(folder: Path, choices: tuple[str, ...]) -> str:
     return first_existing(folder, choices, "a folder of images").relative_to(folder).as_posix()
 
 
-def _joined(halves: list[tuple]):
+def _joined(halves: list[Annotations]) -> Annotations:
     names, labels, corners = zip(*halves, strict=True)
     return [name for half in names for name in half], np.concatenate(labels), np.concatenate(corners)

@@ -7,6 +7,10 @@
 train_test_split.txt divides every class and is of no use here.
 """
 
+from collections.abc import Collection
+from os import PathLike
+from pathlib import Path
+
 import numpy as np
 
 from entourage.data.download import Archive
@@ -43,8 +47,23 @@ ARCHIVES = (
 _LAST_OF_TRAIN = 100
 
 
-def load(split: str, root=None, *, boxes: bool = False) -> ImageFiles:
-    """A split, in the order of the image ids; labels are the class ids 1..200. `boxes` crops to the bird."""
+def load(split: str, root: str | PathLike[str] | None = None, *, boxes: bool = False) -> ImageFiles:
+    """Load a split, in the order of the image ids.
+
+    Parameters
+    ----------
+    split : str
+        train or test.
+    root : path-like, optional
+        The folder the dataset is under; default: the one ENTOURAGE_DATA names.
+    boxes : bool
+        Whether pictures are cropped to the bird.
+
+    Returns
+    -------
+    ImageFiles
+        Labels are the class ids 1..200.
+    """
     check_split(split, EXPECTED, "cub")
     folder = dataset_folder(root, "cub", FOLDERS, ("images.txt",))
     names = _by_id(folder / "images.txt", ("image_id", "image_name"))
@@ -62,10 +81,10 @@ def load(split: str, root=None, *, boxes: bool = False) -> ImageFiles:
     return images
 
 
-def _by_id(path, columns: tuple[str, ...], keys=None) -> dict[str, list[str]]:
-    """The lines of a file by their image id; with `keys`, one for each of those."""
+def _by_id(path: Path, columns: tuple[str, ...], keys: Collection[str] = ()) -> dict[str, list[str]]:
+    """The lines of a file by their image id; one for each of the keys, if any are given."""
     rows = {row[0]: row[1:] for row in read_columns(path, columns)}
-    missing = [key for key in keys or () if key not in rows]
+    missing = [key for key in keys if key not in rows]
     if missing:
         raise FileError(
             f"{path} has no line for image {missing[0]} ({len(missing):,} of {len(keys):,} are missing); "
@@ -74,8 +93,8 @@ def _by_id(path, columns: tuple[str, ...], keys=None) -> dict[str, list[str]]:
     return rows
 
 
-def _boxes(folder, names) -> np.ndarray:
-    """left, top, right, bottom of each image, (N, 4); the file has x, y, width, height."""
+def _boxes(folder: Path, names: Collection[str]) -> np.ndarray:
+    """(N, 4) left, top, right, bottom of each image; the file has x, y, width, height."""
     path = folder / "bounding_boxes.txt"
     rows = _by_id(path, ("image_id", "x", "y", "width", "height"), keys=names)
     x, y, width, height = np.array([rows[image] for image in names], np.float64).T

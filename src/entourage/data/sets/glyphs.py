@@ -7,14 +7,21 @@ The fonts are those matplotlib ships. The table is frozen; tests/data/test_glyph
 chose it: a character that looks like an earlier one of either split (Greek Alpha, Cyrillic A) is left out.
 """
 
+from collections.abc import Collection
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from entourage.data.arrays import ImageArray
-from entourage.data.layout import Count
+from entourage.data.layout import Archives, Count
 from entourage.errors import InputError
 from entourage.runtime.config import check_known
+from entourage.runtime.progress import Progress
+from entourage.runtime.randomness import generator
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 __all__ = ["SCRIPTS", "load", "scripts"]
 
@@ -42,7 +49,7 @@ SCRIPTS = {
 
 TITLE = "characters of many scripts, drawn as by hand"
 EXPECTED = {split: Count(20 * classes, classes) for split, classes in (("train", 236), ("test", 298))}
-ARCHIVES = ()
+ARCHIVES: Archives = ()
 
 _FACES = (
     "DejaVuSans",
@@ -88,13 +95,32 @@ def load(
     size: int = 32,
     seed: int = 0,
     max_classes: int | None = None,
-    progress=None,
+    progress: Progress | None = None,
 ) -> ImageArray:
-    """Draw a split: pixels (classes * per_class, size, size), white ink on black, ordered by class.
+    """Draw a split, white ink on black, ordered by class.
 
-    Labels read "Georgian ა", ids "Georgian ა 0". `max_classes` takes that many classes evenly over the scripts, and
-    leaves the pictures of those classes as they are. `progress(title, done, total)` is called after each class.
+    Parameters
+    ----------
+    split : str
+        train or test.
+    per_class : int
+        Pictures of each character.
+    size : int
+        Height and width of a picture, in pixels.
+    seed : int
+        Decides how each character is distorted.
+    max_classes : int, optional
+        Take so many classes, evenly over the scripts; their pictures are the same as without.
+    progress : Progress, optional
+        Called as progress(title, done, total) after each class.
 
+    Returns
+    -------
+    ImageArray
+        pixels (classes * per_class, size, size); labels read "Georgian ა", ids "Georgian ა 0".
+
+    Examples
+    --------
     >>> load("test", per_class=2, max_classes=3).pixels.shape
     (6, 32, 32)
     """
@@ -106,16 +132,27 @@ def load(
         classes = _spread(classes, max_classes)
     pixels = np.empty((len(classes), per_class, size, size), np.uint8)
     for done, (_, char) in enumerate(classes):
-        pixels[done] = _draw(char, per_class, size, np.random.default_rng([seed, ord(char)]))
+        pixels[done] = _draw(char, per_class, size, generator(seed, ord(char)))
         if progress is not None:
             progress("drawing glyphs", done + 1, len(classes))
     names = [f"{script} {char}" for script, char in classes]
     ids = [f"{name} {number}" for name in names for number in range(per_class)]  # no two splits share one
-    return ImageArray(pixels.reshape(-1, size, size), np.repeat(names, per_class), ids)
+    return ImageArray(pixels.reshape(-1, size, size), np.repeat(names, per_class), np.array(ids))
 
 
 def scripts(split: str) -> dict[str, str]:
-    """The characters of a split, each a class, by the name of their script."""
+    """The characters of a split, each of which is a class.
+
+    Parameters
+    ----------
+    split : str
+        train or test.
+
+    Returns
+    -------
+    dict of str to str
+        The characters of each script, by its name.
+    """
     check_known(split, SCRIPTS, "the split of glyphs")
     return dict(SCRIPTS[split])
 
@@ -126,7 +163,7 @@ def _check_at_least(least: int, **settings: int) -> None:
             raise InputError(f"{name} is {value}; wanted {least} or more")
 
 
-def _spread(items: list, count: int) -> list:
+def _spread(items: list[Any], count: int) -> list[Any]:
     count = min(count, len(items))
     return [items[i * len(items) // count] for i in range(count)]
 
@@ -178,22 +215,19 @@ def _smooth(knots: np.ndarray, size: int) -> np.ndarray:
     return bumps @ knots @ bumps.T
 
 
-def _distance_fields(char: str, fonts: list) -> tuple[np.ndarray, np.ndarray]:
-    """Distance to the outline in each font, positive in the ink, (fonts, field, field), and the half width of
-    its strokes, (fonts,)."""
+def _distance_fields(char: str, fonts: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """(fonts, field, field) distance to the outline in each font, positive in the ink; (fonts,) half stroke widths."""
     from scipy.ndimage import distance_transform_edt
 
-    fields = []
-    for font in fonts:
-        ink = np.asarray(_fitted(char, font)) > 127
-        fields.append(distance_transform_edt(ink) - distance_transform_edt(~ink))
-    fields = np.stack(fields).astype(np.float32) / (_BOX / 2)
+    inks = [np.asarray(_fitted(char, font)) > 127 for font in fonts]
+    depths = [distance_transform_edt(ink) - distance_transform_edt(~ink) for ink in inks]
+    fields = np.stack(depths).astype(np.float32) / (_BOX / 2)
     # Across a stroke the depth climbs from 0 to the half width and falls again, so its mean is half of that.
     widths = np.array([2 * field[field > 0].mean() for field in fields])
     return fields, widths
 
 
-def _fitted(char: str, font):
+def _fitted(char: str, font: Any) -> "Image":
     """The character centred in a field and scaled until its longer side fills the box, as a grey image."""
     from PIL import Image, ImageDraw
 
@@ -207,21 +241,21 @@ def _fitted(char: str, font):
     return field
 
 
-def _fonts_with(char: str) -> list:
+def _fonts_with(char: str) -> list[Any]:
     return [font for font, codepoints in _fonts() if ord(char) in codepoints]
 
 
 @lru_cache(maxsize=1)
-def _fonts() -> list:
+def _fonts() -> list[tuple[Any, Collection[int]]]:
     """Each face with the codepoints it holds."""
     from matplotlib import get_data_path
     from matplotlib.ft2font import FT2Font
     from PIL import ImageFont
 
-    fonts = []
+    fonts: list[tuple[Any, Collection[int]]] = []
     for face in _FACES:
         path = f"{get_data_path()}/fonts/ttf/{face}.ttf"
-        codepoints = FT2Font(path).get_charmap().keys()
+        codepoints: Collection[int] = FT2Font(path).get_charmap().keys()
         if face.startswith("cm"):
             # Computer Modern keeps other signs where Unicode has accented letters.
             codepoints = {code for code in codepoints if code < 128}

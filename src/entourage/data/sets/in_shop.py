@@ -7,10 +7,14 @@
 The pictures lie under img/, Img/img/ or img_highres/, though the list always says img/.
 """
 
+from os import PathLike
+from pathlib import Path
+
 import numpy as np
 
 from entourage.data.files import ImageFiles
 from entourage.data.layout import (
+    Archives,
     Count,
     check_counts,
     check_present,
@@ -30,15 +34,28 @@ EXPECTED = {"train": Count(25_882, 3_997), "query": Count(14_218, 3_985), "galle
 FOLDERS = ("in_shop", "In-shop Clothes Retrieval Benchmark", "In-shop", "inshop", "DeepFashion_InShop")
 HOME = "https://mmlab.ie.cuhk.edu.hk/projects/DeepFashion/InShopRetrieval.html"
 PUT = "in_shop/list_eval_partition.txt (or in_shop/Eval/) and in_shop/img/WOMEN/... (or Img/img/, img_highres/)"
-ARCHIVES = ()
+ARCHIVES: Archives = ()
 
 _LISTS = ("list_eval_partition.txt", "Eval/list_eval_partition.txt", "Anno/list_eval_partition.txt")
 _PICTURES = ("img", "Img/img", "img_highres", "Img/img_highres")
 _HEADER = 2  # the count, then the names of the columns
 
 
-def load(split: str, root=None) -> ImageFiles:
-    """A split, in the order of the list; labels are item ids such as "id_00000002"."""
+def load(split: str, root: str | PathLike[str] | None = None) -> ImageFiles:
+    """Load a split, in the order of the list.
+
+    Parameters
+    ----------
+    split : str
+        train, query or gallery.
+    root : path-like, optional
+        The folder the dataset is under; default: the one ENTOURAGE_DATA names.
+
+    Returns
+    -------
+    ImageFiles
+        Labels are item ids such as "id_00000002".
+    """
     check_split(split, EXPECTED, "in_shop")
     folder = dataset_folder(root, "in_shop", FOLDERS, _LISTS)
     path = first_existing(folder, _LISTS, "the list of images")
@@ -54,7 +71,7 @@ def load(split: str, root=None) -> ImageFiles:
     return ImageFiles(folder, found, items[chosen])
 
 
-def _check_announced(path, seen: int) -> None:
+def _check_announced(path: Path, seen: int) -> None:
     """The first line says how many follow."""
     announced = read_text(path).split(maxsplit=1)[:1]
     if announced != [str(seen)]:

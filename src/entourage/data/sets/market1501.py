@@ -10,11 +10,14 @@ query the gallery's pictures of the same person by the same camera do not count:
 
 import os
 import re
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
 from entourage.data.files import ImageFiles
 from entourage.data.layout import (
+    Archives,
     Count,
     check_counts,
     check_split,
@@ -33,15 +36,28 @@ FILES = {"train": 12_936, "query": 3_368, "gallery": 19_732}
 FOLDERS = ("Market-1501-v15.09.15", "market1501", "Market-1501", "Market1501")
 HOME = "https://zheng-lab.cecs.anu.edu.au/Project/project_reid.html"
 PUT = "Market-1501-v15.09.15/bounding_box_train/, query/ and bounding_box_test/"
-ARCHIVES = ()
+ARCHIVES: Archives = ()
 
 _PLACES = {"train": "bounding_box_train", "query": "query", "gallery": "bounding_box_test"}
 _NAME = re.compile(r"(-1|\d+)_c(\d+)s\d+_")
 _JUNK = -1
 
 
-def load(split: str, root=None) -> ImageFiles:
-    """A split, sorted by file name; labels are person numbers, cameras 1..6."""
+def load(split: str, root: str | PathLike[str] | None = None) -> ImageFiles:
+    """Load a split, sorted by file name.
+
+    Parameters
+    ----------
+    split : str
+        train, query or gallery.
+    root : path-like, optional
+        The folder the dataset is under; default: the one ENTOURAGE_DATA names.
+
+    Returns
+    -------
+    ImageFiles
+        Labels are the numbers of persons, cameras 1..6.
+    """
     check_split(split, EXPECTED, "market1501")
     folder = dataset_folder(root, "market1501", FOLDERS, tuple(_PLACES.values()))
     place = folder / _PLACES[split]
@@ -56,25 +72,26 @@ def load(split: str, root=None) -> ImageFiles:
     return ImageFiles(folder, found[kept], persons[kept], cameras=cameras[kept])
 
 
-def _pictures(place) -> list[str]:
+def _pictures(place: Path) -> list[str]:
     if not place.is_dir():
         raise FileError(f"the folder {place} is missing; complete the download")
     return sorted(name for name in os.listdir(place) if is_image_name(name))  # Thumbs.db lies among them
 
 
-def _persons_and_cameras(place, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    found = [_NAME.match(name) for name in names]
-    if None in found:
-        odd = names[found.index(None)]
+def _persons_and_cameras(place: Path, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    found = {name: _NAME.match(name) for name in names}
+    odd = next((name for name, match in found.items() if match is None), None)
+    if odd is not None:
         raise FileError(f"{place / odd} is not named like 0002_c1s1_000451_03.jpg; wanted person and camera: remove it")
-    numbers = np.array([match.groups() for match in found], dtype=str).reshape(-1, 2).astype(np.int64)
+    pairs = [tuple(map(int, match.groups())) for match in found.values() if match]
+    numbers = np.array(pairs, np.int64).reshape(-1, 2)
     return numbers[:, 0], numbers[:, 1]
 
 
-def _warn_of_persons_in_both(folder) -> None:
-    persons = {}
+def _warn_of_persons_in_both(folder: Path) -> None:
+    persons: dict[str, np.ndarray] = {}
     for split, name in _PLACES.items():
         if (folder / name).is_dir():
             persons[split] = _persons_and_cameras(folder / name, _pictures(folder / name))[0]
-    tested = np.concatenate([found for split, found in persons.items() if split != "train"] or [[]])
+    tested = [person for split, found in persons.items() if split != "train" for person in found.tolist()]
     warn_of_shared_classes("market1501", persons.get("train", []), tested)

@@ -8,6 +8,7 @@ The second form is read as any folder of images: half of the classes train, and 
 """
 
 import os
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -55,13 +56,28 @@ ARCHIVES = (
 _PLACES = {"train": "images_background", "test": "images_evaluation"}
 
 
-def load(split: str, root=None, *, train_share: float | None = None) -> ImageFiles:
-    """A split, sorted by alphabet, character and file; labels read "Greek/character01"."""
+def load(split: str, root: str | PathLike[str] | None = None, *, train_share: float | None = None) -> ImageFiles:
+    """Load a split, sorted by alphabet, character and file.
+
+    Parameters
+    ----------
+    split : str
+        train or test.
+    root : path-like, optional
+        The folder the dataset is under; default: the one ENTOURAGE_DATA names.
+    train_share : float, optional
+        Share of the classes that train, for the plain form only; default: half.
+
+    Returns
+    -------
+    ImageFiles
+        Labels read "Greek/character01".
+    """
     check_split(split, EXPECTED, "omniglot")
-    root = data_root(root, "omniglot")
-    folder = _original(root)
+    place = data_root(root, "omniglot")
+    folder = _original(place)
     if folder is None:
-        return class_folders.load(split, _one_folder_a_class(root), train_share=train_share)
+        return class_folders.load(split, _one_folder_a_class(place), train_share=train_share)
     if train_share is not None:
         raise InputError(f"train_share is {train_share} but omniglot comes divided by alphabet; leave it out")
     if not (folder / _PLACES[split]).is_dir():

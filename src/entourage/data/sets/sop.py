@@ -5,6 +5,8 @@ Stanford_Online_Products/Ebay_test.txt    59552 11319 1 bicycle_final/1110851228
 Stanford_Online_Products/bicycle_final/...
 """
 
+from os import PathLike
+
 import numpy as np
 
 from entourage.data.download import Archive
@@ -41,8 +43,21 @@ ARCHIVES = (
 _COLUMNS = ("image_id", "class_id", "super_class_id", "path")
 
 
-def load(split: str, root=None) -> ImageFiles:
-    """A split, in the order of its list; labels are the class ids."""
+def load(split: str, root: str | PathLike[str] | None = None) -> ImageFiles:
+    """Load a split, in the order of its list.
+
+    Parameters
+    ----------
+    split : str
+        train or test.
+    root : path-like, optional
+        The folder the dataset is under; default: the one ENTOURAGE_DATA names.
+
+    Returns
+    -------
+    ImageFiles
+        Labels are the class ids.
+    """
     check_split(split, EXPECTED, "sop")
     folder = dataset_folder(root, "sop", FOLDERS, ("Ebay_train.txt", "Ebay_test.txt"))
     names, labels = {}, {}

@@ -29,6 +29,7 @@ from entourage.errors import InputError
 from entourage.figures.projection.affinities import affinities_of, perplexity_of, places_in
 from entourage.neighbors import search
 from entourage.runtime.progress import Progress
+from entourage.runtime.randomness import generator
 from entourage.values import Embeddings, FloatArray, IntArray
 
 __all__ = ["LANDMARKS", "NEIGHBORS", "follow", "landmark_rows", "lay_out"]
@@ -139,7 +140,7 @@ def landmark_rows(count: int, landmarks: int = LANDMARKS, seed: int = 0) -> IntA
     """Draw the rows of the landmarks of `count` items, ascending; all rows if there are no more than `landmarks`."""
     if landmarks >= count:
         return np.arange(count)
-    return np.sort(np.random.default_rng(seed).choice(count, landmarks, replace=False))
+    return np.sort(generator(seed).choice(count, landmarks, replace=False))
 
 
 def _tsne(items: Embeddings, k: int, seed: int, iterations: int) -> FloatArray:
@@ -164,7 +165,7 @@ def _principal(vectors: FloatArray, seed: int) -> FloatArray:
     """The first two principal components (A, 2), the first of spread 1, with some noise so that none are all alike."""
     from sklearn.utils.extmath import randomized_svd
 
-    noise = np.random.default_rng(seed).normal(scale=0.01, size=(len(vectors), 2))
+    noise = generator(seed).normal(scale=0.01, size=(len(vectors), 2))
     centred = vectors - vectors.mean(axis=0)
     if min(centred.shape) < 2 or not centred.any():
         return noise

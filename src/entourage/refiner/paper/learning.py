@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,12 @@ from entourage.neighbors import search
 from entourage.refiner.paper.network import PaperNetwork
 from entourage.refiner.paper.settings import PaperSettings
 from entourage.refiner.refining import Progress
+from entourage.runtime.randomness import seeded_weights
 from entourage.training.history import History
-from entourage.training.loop import fit_model, seeded
+from entourage.training.loop import fit_model
 from entourage.training.losses import multi_similarity
 from entourage.training.sampling import check_usable_classes, class_balanced_batches, hold_out_classes
+from entourage.training.settings import Checkpointing, FitSettings, Reporting
 from entourage.values import Embeddings, Neighbors, label_codes
 
 __all__ = ["batch_loss", "fit_paper"]
@@ -69,21 +72,19 @@ def fit_paper(
     training_rows = np.flatnonzero(~held_out)
     validation = items.take(held_out) if held_out.any() else None
     context = training_rows[_context_within(settings, items.take(training_rows), progress).rows]  # (n, k)
-    network = seeded(settings.random_state, lambda: PaperNetwork(items.dim, settings.n_blocks, settings.out_dim))
+    network = seeded_weights(
+        settings.random_state, lambda: PaperNetwork(items.dim, settings.n_blocks, settings.out_dim)
+    )
     batch, seed = (settings.batch_classes, settings.batch_per_class), settings.random_state
     history = fit_model(
         network,
         torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True),
+        FitSettings(epochs=settings.epochs, patience=settings.patience),
         batches=lambda epoch: class_balanced_batches(codes[training_rows], *batch, seed=seed, epoch=epoch),
         loss=batch_loss(settings, network, items, codes, training_rows, context),
         evaluate=validation and _validator(settings, network, validation),
-        epochs=settings.epochs,
-        patience=settings.patience,
-        checkpoint=checkpoint,
-        fingerprint=_fingerprint(settings, items) if checkpoint else "",
-        resume=resume,
-        title="training the refiner",
-        progress=progress,
+        checkpointing=checkpoint and Checkpointing(Path(checkpoint), _fingerprint(settings, items), resume),
+        reporting=Reporting(title="training the refiner", progress=progress),
     )
     raw_score = validation and mean_average_precision_at_r(validation)
     data = {

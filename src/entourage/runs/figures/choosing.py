@@ -4,6 +4,7 @@ import numpy as np
 
 from entourage.errors import InputError
 from entourage.figures.retrieval import choose_queries
+from entourage.runtime.randomness import generator
 from entourage.values import Embeddings, Neighbors
 
 __all__ = ["SHOWN", "choose_changed", "choose_row", "choose_rows", "first", "most_changed", "sheet_size"]
@@ -21,7 +22,7 @@ def choose_rows(items: Embeddings, points: int | None, seed: int) -> np.ndarray 
         return None
     if points < 2:
         raise InputError(f"points is {points}; wanted 2 or more")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     if items.labels is None:
         return np.sort(rng.choice(len(items), points, replace=False))
     classes, codes = np.unique(items.labels, return_inverse=True)

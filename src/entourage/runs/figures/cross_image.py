@@ -66,9 +66,9 @@ def _encoded(run: TrainingRun, options: FigureOptions) -> tuple:
     rows = choose_rows(labelled, options.points or _MOST, options.seed)
     if rows is not None:
         images = images.take(rows if options.query is None else _with_query(rows, images, options.query))
-    encoder, blocks, corrupt = run.encoder, load_blocks(run.folder / CROSS_IMAGE), []
-    encoded = encode(encoder, blocks, images, strict=False, corrupt=corrupt, progress=run.progress)
-    warn_of_corrupt(corrupt, len(images))
+    encoder, blocks = run.encoder, load_blocks(run.folder / CROSS_IMAGE)
+    encoded = encode(encoder, blocks, images, strict=False, progress=run.progress)
+    warn_of_corrupt(list(encoded.corrupt), len(images))
     images = images.take(np.flatnonzero(np.isin(images.ids, encoded.ids)))
     return images, encoder, blocks, encoded
 

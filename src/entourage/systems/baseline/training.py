@@ -3,26 +3,51 @@
 pictures I of a batch of n classes x p -> e = encoder(I) -> loss(e, labels),   one Adam step for both
 """
 
-from torch import nn
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from torch import Tensor
+
+from entourage.data.image_set import Items
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.encoder_training import encoder_training
-from entourage.training.history import History
+from entourage.systems.trained import RunOptions, TrainedEncoder
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["train_baseline"]
 
 
-def train_baseline(images, settings: BaselineSettings, *, loss=None, **run) -> tuple[nn.Module, History]:
-    """Train an encoder on a labelled image set; (encoder with the weights of its best epoch, history).
+def train_baseline(
+    images: Items,
+    settings: BaselineSettings,
+    *,
+    loss: Callable[..., Tensor] | None = None,
+    **run: "Unpack[RunOptions]",
+) -> TrainedEncoder:
+    """Train an encoder by a metric loss.
 
-    loss: a loss object to use instead of settings.loss. run: run_folder, resume, strict, corrupt and progress, as
-    `encoder_training` takes them. Labelled Embeddings are trained on like pictures, by an encoder of vectors.
+    Parameters
+    ----------
+    images : ImageSet or Embeddings
+        Labelled pictures, or labelled vectors for an encoder of vectors.
+    settings : BaselineSettings
+        The encoder, the loss, and how it is trained.
+    loss : callable, optional
+        A loss object to use instead of settings.loss.
+    **run
+        run_folder, resume, strict and progress; see `trained.RunOptions`.
+
+    Returns
+    -------
+    TrainedEncoder
+        The encoder with the weights of its best epoch, the history, and the pictures left out.
     """
     with encoder_training(images, settings, **run) as training:
         criterion = training.criterion(loss)
-        history = training.fit(
+        return training.fit(
             {"loss": criterion},
             lambda batch: criterion(*training.embedded(batch)),
             optimizer=training.optimizer(training.loss_group(criterion)),
         )
-    return training.encoder, history

@@ -10,6 +10,8 @@ context (b, L, d). Conditional embeddings of all pairs are held by context first
 
 import math
 from collections.abc import Iterator
+from os import PathLike
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,9 +33,21 @@ class CrossImageBlocks(nn.Module):
 
     Attention wants values of about 1 on both sides: places are projected to d dimensions and layer-normalised, the
     query is sqrt(d) phi. The last layer of every value starts at 0, so that training begins with phi_N(i|j) = e_i.
+
+    Parameters
+    ----------
+    dim : int
+        d.
+    channels : int
+        c, of the feature maps.
+    n_blocks : int
+        N.
     """
 
-    def __init__(self, dim: int, channels: int, n_blocks: int = 6):
+    places: Any  # a Sequential of Linear and LayerNorm
+    blocks: Any  # a ModuleList of CrossAttention
+
+    def __init__(self, dim: int, channels: int, n_blocks: int = 6) -> None:
         super().__init__()
         if min(dim, channels, n_blocks) < 1:
             raise InputError(f"dim is {dim}, channels {channels}, n_blocks {n_blocks}; wanted 1 or more of each")
@@ -45,6 +59,7 @@ class CrossImageBlocks(nn.Module):
         self.scale = math.sqrt(dim)
 
     def __len__(self) -> int:
+        """N."""
         return len(self.blocks)
 
     @property
@@ -57,14 +72,30 @@ class CrossImageBlocks(nn.Module):
         return self.places(maps.to(self.device).flatten(2).mT)
 
     def steps(self, vectors: Tensor, context: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """phi_n (g, m, d) and attention (g, m, L), n = 1..N, of m vectors (g, m, d) for each context (g, L, d)."""
+        """Condition vectors on contexts, block by block.
+
+        Parameters
+        ----------
+        vectors : Tensor, shape (g, m, d)
+            m unit vectors for each context.
+        context : Tensor, shape (g, L, d)
+            g contexts.
+
+        Yields
+        ------
+        state : Tensor, shape (g, m, d)
+            phi_n, for n = 1..N.
+        weights : Tensor, shape (g, m, L)
+            The attention that gave it.
+        """
         state, context = vectors.to(self.device), context.to(self.device)
         for block in self.blocks:
             state, weights = self.step(block, state, *block.finished(context))
             yield state, weights
 
     def step(self, block: CrossAttention, state: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """One block for states (g, m, d) with finished keys and values (g, L, d): the next states, and the weights."""
+        """One block: the next states (g, m, d) and their attention (g, m, L), of states (g, m, d) with finished keys
+        and values (g, L, d)."""
         update, weights = block.among(self.scale * state, keys, values)
         return F.normalize(state + update, dim=2), weights
 
@@ -74,7 +105,7 @@ class CrossImageBlocks(nn.Module):
         return last
 
     def attention(self, vectors: Tensor, context: Tensor) -> Tensor:
-        """Where vectors (g, m, d) look in their context (g, L, d), block by block: (N, g, m, L), sums of 1."""
+        """The attention (N, g, m, L) of vectors (g, m, d) to their context (g, L, d), block by block; sums of 1."""
         return torch.stack([weights for _, weights in self.steps(vectors, context)])
 
     def forward(
@@ -86,12 +117,26 @@ class CrossImageBlocks(nn.Module):
         pairs_at_once: int = 2048,
         recompute: bool | None = None,
     ) -> Tensor:
-        """Similarities s(i, j) (b, b) of a batch with vectors (b, d) and context (b, L, d).
+        """Conditional similarities of a batch.
 
-        needed (b, b), symmetric: the pairs to compute, by default all; the others get -1, the least there is.
-        Contexts are taken a few at a time, about `pairs_at_once` pairs. With `recompute` what their gradient needs is
-        computed again when it is due, so that of all pairs only phi_N is held, b^2 d values; None decides by what
-        would have to be held.
+        Parameters
+        ----------
+        vectors : Tensor, shape (b, d)
+            Unit embeddings.
+        context : Tensor, shape (b, L, d)
+            Their places.
+        needed : Tensor of bool, shape (b, b), optional
+            The pairs to compute, symmetric; default: all. The others get -1, the least there is.
+        pairs_at_once : int
+            About how many pairs are computed together.
+        recompute : bool, optional
+            Whether what the gradient needs is computed again when it is due, so that of all pairs only phi_N is held,
+            b^2 d values; None decides by what would have to be held.
+
+        Returns
+        -------
+        Tensor, shape (b, b)
+            s(i, j).
         """
         b = len(vectors)
         needed = torch.ones(b, b, dtype=torch.bool, device=vectors.device) if needed is None else needed
@@ -112,7 +157,24 @@ class CrossImageBlocks(nn.Module):
         pairs_at_once: int = 2048,
         recompute: bool | None = None,
     ) -> Tensor:
-        """phi_N(i|j) (P, d) of P pairs of a row i (P,) of vectors (n, d) and a row j (P,) of context (M, L, d)."""
+        """Conditional embeddings of pairs.
+
+        Parameters
+        ----------
+        vectors : Tensor, shape (n, d)
+            Unit embeddings.
+        context : Tensor, shape (M, L, d)
+            Places.
+        i, j : Tensor of int, shape (P,)
+            Rows of vectors and of context.
+        pairs_at_once, recompute
+            As in `forward`.
+
+        Returns
+        -------
+        Tensor, shape (P, d)
+            phi_N(i|j) of each pair.
+        """
         if recompute is None:
             recompute = torch.is_grad_enabled() and self.held_bytes(len(i), *context.shape[1:]) > _MOST_HELD
         parts, order = [], []
@@ -145,14 +207,35 @@ def _groups(contexts: Tensor, pairs_at_once: int) -> Iterator[tuple[Tensor, Tens
         start += len(some)
 
 
-def save_blocks(folder, blocks: CrossImageBlocks, *, overwrite: bool = False) -> None:
-    """Write the blocks into a new folder: config.json and model.safetensors."""
+def save_blocks(folder: str | PathLike[str], blocks: CrossImageBlocks, *, overwrite: bool = False) -> None:
+    """Write blocks into a new folder: config.json and model.safetensors.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where to.
+    blocks : CrossImageBlocks
+        What is written.
+    overwrite : bool
+        Whether a model that is there already is replaced.
+    """
     weights = {name: value.detach().cpu().contiguous() for name, value in blocks.state_dict().items()}
     write_model(folder, _KIND, {"options": blocks.options}, weights, overwrite=overwrite)
 
 
-def load_blocks(folder) -> CrossImageBlocks:
-    """The blocks that save_blocks, or a run of the system (RUN/cross_image), wrote."""
+def load_blocks(folder: str | PathLike[str]) -> CrossImageBlocks:
+    """Load the blocks that `save_blocks` wrote, or a run of the system (RUN/cross_image).
+
+    Parameters
+    ----------
+    folder : path-like
+        Where they are.
+
+    Returns
+    -------
+    CrossImageBlocks
+        In evaluation mode.
+    """
     config, weights = read_model(folder, _KIND, "torch")
     with usable_model(folder):
         blocks = CrossImageBlocks(**config["options"])

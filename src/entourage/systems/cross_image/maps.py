@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from entourage.errors import InputError
 from entourage.neighbors import search
@@ -15,24 +16,51 @@ _NEAREST = 64
 
 
 @torch.no_grad()
-def attention_maps(blocks: CrossImageBlocks, images: EncodedImages, anchor: int, others) -> np.ndarray:
-    """Attn(phi_n(i|a), E(a)) of each of the m other rows i on the map of row a, block by block: (m, N, h, w).
+def attention_maps(blocks: CrossImageBlocks, images: EncodedImages, anchor: int, others: ArrayLike) -> np.ndarray:
+    """Where some images look in another: Attn(phi_n(i|a), E(a)), block by block.
 
-    Row [., n - 1] is what block n reads, asked by phi_{n-1}(i|a). The sum over h w places is 1.
+    Parameters
+    ----------
+    blocks : CrossImageBlocks
+        N blocks.
+    images : EncodedImages
+        What the rows are of.
+    anchor : int
+        Row a, the image looked at.
+    others : array of int, shape (m,)
+        Rows i, the images that look.
+
+    Returns
+    -------
+    ndarray of float32, shape (m, N, h, w)
+        At [., n - 1] what block n reads, asked by phi_{n-1}(i|a); the sum over the h w places is 1.
     """
     rows = np.atleast_1d(others)
     if not all(0 <= row < len(images) for row in (anchor, *rows)):
-        raise InputError(f"rows are {anchor} and {rows.tolist()}; wanted numbers from 0 to {len(images) - 1}")
+        raise InputError(f"the rows are {anchor} and {rows.tolist()}; wanted numbers from 0 to {len(images) - 1}")
     vectors, context = images.vectors[torch.as_tensor(rows)], images.context[[anchor]]
     weights = blocks.attention(vectors[None], context)[:, 0]  # (N, m, L)
     return weights.transpose(0, 1).unflatten(2, images.shape).cpu().numpy()
 
 
 def best_triples(images: EncodedImages, labels: np.ndarray, count: int) -> np.ndarray:
-    """Triples (count, 3) of rows (a, same, other): the nearest image of a's class, and the nearest of another class.
+    """Find images that are hard to tell apart, and so worth looking at.
 
-    Those whose nearest other class is nearest: what is hard to tell apart is worth looking at. No class stands in two
-    triples. Both must be among the _NEAREST images; there may be fewer triples than asked for.
+    Parameters
+    ----------
+    images : EncodedImages
+        N images.
+    labels : ndarray, shape (N,)
+        Their classes.
+    count : int
+        How many triples.
+
+    Returns
+    -------
+    ndarray of int, shape (count, 3)
+        Rows (a, same, other): an image, the nearest of its class and the nearest of another class, both among its 64
+        nearest. The triples are those whose other class is nearest; no class stands in two of them. There may be fewer
+        than asked for.
     """
     labels = np.asarray(labels)
     found = search(Embeddings.from_vectors(images.vectors.numpy()), k=min(_NEAREST, len(images) - 1))
@@ -42,7 +70,8 @@ def best_triples(images: EncodedImages, labels: np.ndarray, count: int) -> np.nd
         mate, rival = int(same[row].argmax()), int((~same[row]).argmax())
         triples.append((row, found.rows[row, mate], found.rows[row, rival]))
         margins.append(found.similarities[row, rival])
-    chosen, seen = [], set()
+    chosen: list[tuple[int, int, int]] = []
+    seen: set[object] = set()
     for place in np.argsort(-np.array(margins), kind="stable"):
         row, _, other = triples[place]
         both = {labels[row], labels[other]}

@@ -8,10 +8,13 @@ Figure S1 of the paper; its baseline is another run, with conditional_weight = 0
 """
 
 import json
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from entourage.errors import InputError
@@ -29,17 +32,24 @@ EDGES = np.linspace(-14, 2, 161)
 class GradientProbe:
     """Counts of log10 |g| for every epoch, in `entries`: {"epoch", "with_blocks", "without_blocks", "zeros"}.
 
-    with_blocks, without_blocks: 160 counts, one for each bin of EDGES; zeros: how many values of each were 0 and have
-    no logarithm. file: a JSON line for each epoch, replaced with every batch, so that a resumed run goes on with it.
+    with_blocks and without_blocks are 160 counts each, one for each bin of EDGES; zeros is how many values of each were
+    0 and have no logarithm.
+
+    Parameters
+    ----------
+    batches : int
+        How many batches of an epoch are counted, the first ones.
+    file : Path, optional
+        Gets a JSON line for each epoch; it is replaced with every batch, so that a resumed run goes on with it.
     """
 
-    def __init__(self, batches: int = 1, file: Path | None = None):
+    def __init__(self, batches: int = 1, file: Path | None = None) -> None:
         self.batches, self.file = batches, file
-        self.entries: list[dict] = []
+        self.entries: list[dict[str, Any]] = []
         self._left = 0
 
     def begin(self, epoch: int) -> None:
-        """An epoch begins, or begins again: what was counted before it stays."""
+        """Begin an epoch, or begin it again: what was counted before it stays."""
         known = read_log(self.file) if self.file else self.entries
         self.entries = [entry for entry in known if entry["epoch"] < epoch]
         self._left = self.batches
@@ -48,7 +58,15 @@ class GradientProbe:
             self.entries.append({"epoch": epoch, "with_blocks": empty, "without_blocks": empty, "zeros": [0, 0]})
 
     def watch(self, source: Tensor, unconditional: Tensor) -> None:
-        """Count the gradients of one batch at its `source`; that of the whole loss when it comes by, in backward()."""
+        """Count the gradients of one batch, if it is one of the first.
+
+        Parameters
+        ----------
+        source : Tensor
+            Where gradients are counted: that of the whole loss when it passes, in backward().
+        unconditional : Tensor, shape ()
+            The loss of the unconditional similarities, whose gradient is taken now.
+        """
         if not self._left or not source.requires_grad:
             return
         self._left -= 1
@@ -74,19 +92,42 @@ class GradientProbe:
                 temporary.write_text("".join(json.dumps(entry) + "\n" for entry in self.entries), encoding="utf-8")
 
 
-def read_gradients(run) -> list[dict]:
-    """The entries of a run's probe: of RUN, or of the run folder of a training."""
+def read_gradients(run: str | PathLike[str]) -> list[dict[str, Any]]:
+    """Read what a run's probe counted.
+
+    Parameters
+    ----------
+    run : path-like
+        A finished run, or the run folder of a training.
+
+    Returns
+    -------
+    list of dict
+        The entries of `GradientProbe`, one for each epoch; empty if there are none.
+    """
     places = [Path(run) / GRADIENTS, Path(run) / CROSS_IMAGE / GRADIENTS]
     return next((read_log(file) for file in places if file.exists()), [])
 
 
-def median_magnitude(counts) -> float:
-    """The median of log10 |g|, interpolated within its bin; NaN where nothing was counted.
+def median_magnitude(counted: ArrayLike) -> float:
+    """The median of log10 |g|.
 
+    Parameters
+    ----------
+    counted : array, shape (160,)
+        How many values are in each bin of EDGES.
+
+    Returns
+    -------
+    float
+        Interpolated within its bin; NaN where nothing was counted.
+
+    Examples
+    --------
     >>> median_magnitude(np.eye(160)[40])
     -9.95
     """
-    counts = np.asarray(counts, float)
+    counts = np.asarray(counted, float)
     if not counts.sum():
         return float("nan")
     share = np.concatenate([[0], counts.cumsum()]) / counts.sum()

@@ -35,7 +35,7 @@ class CrossImageSettings(EncoderSettings):
     probe_batches: int = 1
     """Batches at the start of every epoch whose gradients at the feature map are counted; 0 for none."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("blocks", "negatives", "pairs_at_once"):
             self._check(name, 1, "or more")

@@ -11,6 +11,7 @@ import numpy as np
 
 from entourage.errors import InputError
 from entourage.evaluation import nearest_matches
+from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
 __all__ = ["SliceScores", "first_slices", "mean_absolute_correlation", "only_one_finds", "score_slices", "slices"]
@@ -31,14 +32,35 @@ class SliceScores:
 
 
 def score_slices(
-    items: Embeddings, count: int, *, recall_at: Sequence[int] = (1,), lost_at: int = 30, progress=None
+    items: Embeddings,
+    count: int,
+    *,
+    recall_at: Sequence[int] = (1,),
+    lost_at: int = 30,
+    progress: Progress | None = None,
 ) -> SliceScores:
-    """Cut labelled embeddings into `count` slices and score them, each item searched among the others.
+    """Cut labelled embeddings into slices and score them, each item searched among the others.
 
-    lost_at: see only_one_finds; the paper's 30 is for tens of thousands of items of a few each.
+    Parameters
+    ----------
+    items : Embeddings
+        N labelled items of d dimensions.
+    count : int
+        K, a divisor of d.
+    recall_at : sequence of int
+        The depths k of recall@k.
+    lost_at : int
+        See `only_one_finds`; the paper's 30 is for tens of thousands of items of a few each.
+    progress : Progress, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    SliceScores
+        Of every slice alone, and of the first ones together.
     """
     if items.labels is None:
-        raise InputError("the embeddings have no labels; wanted one per item to tell right from wrong")
+        raise InputError("the embeddings have no labels; wanted one for each item, to tell right from wrong")
     alone, together = [], []
     for number, part in enumerate(slices(items, count), start=1):
         alone.append(nearest_matches(part))
@@ -54,21 +76,62 @@ def score_slices(
 
 
 def slices(items: Embeddings, count: int) -> list[Embeddings]:
-    """Slice k of every item, scaled to length 1, for k = 1..K; (N, d / K) each."""
+    """Cut embeddings into slices.
+
+    Parameters
+    ----------
+    items : Embeddings
+        N items of d dimensions.
+    count : int
+        K, a divisor of d.
+
+    Returns
+    -------
+    list of Embeddings
+        Slice k of every item, (N, d / K) and scaled to length 1, for k = 1..K.
+    """
     size = _size(items, count)
     return [_cut(items, slice(k * size, (k + 1) * size)) for k in range(count)]
 
 
 def first_slices(items: Embeddings, count: int, m: int) -> Embeddings:
-    """The first m of `count` slices of every item together, (N, m d / K), scaled to length 1."""
+    """The first slices of embeddings together.
+
+    Parameters
+    ----------
+    items : Embeddings
+        N items of d dimensions.
+    count : int
+        K, a divisor of d.
+    m : int
+        How many of the K slices.
+
+    Returns
+    -------
+    Embeddings
+        (N, m d / K), scaled to length 1.
+    """
     return _cut(items, slice(0, m * _size(items, count)))
 
 
 def mean_absolute_correlation(items: Embeddings, count: int) -> float:
-    """The mean of |Pearson's r| over all pairs of dimensions of different slices, each slice scaled to length 1.
+    """How alike the slices of an embedding are.
 
-    A dimension that never changes is correlated with none: it counts as 0.
+    Parameters
+    ----------
+    items : Embeddings
+        N items of d dimensions.
+    count : int
+        K, a divisor of d.
 
+    Returns
+    -------
+    float
+        The mean of |Pearson's r| over all pairs of dimensions of different slices, each slice scaled to length 1. A
+        dimension that never changes is correlated with none: it counts as 0.
+
+    Examples
+    --------
     >>> items = Embeddings.from_vectors([[1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
     >>> round(mean_absolute_correlation(items, 2), 2)  # the second slice says what the first says
     0.95
@@ -82,10 +145,24 @@ def mean_absolute_correlation(items: Embeddings, count: int) -> float:
 
 
 def only_one_finds(before: np.ndarray, *, found_at: int = 1, lost_at: int = 30) -> list[np.ndarray]:
-    """Of every slice, the rows of the queries it alone gets right: recall@1 is 1 for it and recall@30 0 for all others.
+    """Which queries each slice alone gets right.
 
-    before (K, N): how many items stand before the nearest match, slice by slice (see nearest_matches).
+    Parameters
+    ----------
+    before : ndarray of int, shape (K, N)
+        How many items stand before the nearest match, slice by slice (see evaluation.nearest_matches).
+    found_at : int
+        The slice finds a match among so many: recall@1 is 1.
+    lost_at : int
+        No other slice finds one among so many: recall@30 is 0.
 
+    Returns
+    -------
+    list of ndarray of int
+        The rows of the queries, for each slice.
+
+    Examples
+    --------
     >>> [rows.tolist() for rows in only_one_finds(np.array([[0, 0, 50], [40, 3, 0]]))]
     [[0], [2]]
     """
@@ -100,7 +177,10 @@ def _recalls(before: list[np.ndarray], k: int) -> list[float]:
 
 def _size(items: Embeddings, count: int) -> int:
     if count < 2 or items.dim % count:
-        raise InputError(f"{items.dim} dimensions in {count} slices; wanted two slices or more, of as many each")
+        raise InputError(
+            f"the embeddings have {items.dim} dimensions and are to be cut into {count} slices; wanted two slices or "
+            "more, of equal size"
+        )
     return items.dim // count
 
 

@@ -8,9 +8,23 @@ import numpy as np
 __all__ = ["as_learners", "overlaps"]
 
 
-def overlaps(before, after, count: int) -> np.ndarray:
-    """(K, K) intersection over union of cluster i before and cluster j after: 0 where both are empty.
+def overlaps(before: np.ndarray, after: np.ndarray, count: int) -> np.ndarray:
+    """How much the clusters of two clusterings overlap.
 
+    Parameters
+    ----------
+    before, after : ndarray of int, shape (N,)
+        The cluster of each item, from 0 to K - 1.
+    count : int
+        K.
+
+    Returns
+    -------
+    ndarray of float, shape (K, K)
+        Intersection over union of cluster i before and cluster j after, at [i, j]; 0 where both are empty.
+
+    Examples
+    --------
     >>> overlaps(np.array([0, 0, 1]), np.array([1, 1, 1]), 2).round(2).tolist()
     [[0.0, 0.67], [0.0, 0.33]]
     """
@@ -20,12 +34,27 @@ def overlaps(before, after, count: int) -> np.ndarray:
     return common / np.maximum(union, 1)
 
 
-def as_learners(before, after, count: int) -> np.ndarray:
-    """The new clusters (N,), each called by the learner that goes on with it.
+def as_learners(before: np.ndarray, after: np.ndarray, count: int) -> np.ndarray:
+    """Name new clusters by the learners that go on with them.
 
-    before (N,): the learner of each item so far; after (N,): its new cluster. Learners and clusters are paired one to
-    one such that the sum of intersections over unions of the pairs is largest. A learner may be left without items.
+    Learners and clusters are paired one to one such that the sum of intersections over unions of the pairs is largest.
 
+    Parameters
+    ----------
+    before : ndarray of int, shape (N,)
+        The learner of each item so far.
+    after : ndarray of int, shape (N,)
+        Its new cluster.
+    count : int
+        K.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        The new learner of each item; a learner may be left without items.
+
+    Examples
+    --------
     >>> as_learners(np.array([0, 0, 1, 1, 2]), np.array([1, 1, 2, 2, 0]), 3).tolist()  # the same under other names
     [0, 0, 1, 1, 2]
     """

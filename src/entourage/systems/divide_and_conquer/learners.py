@@ -19,16 +19,27 @@ class Learners(nn.Module):
 
     The assignment is a buffer: it depends on the weights of an epoch that is over, so that a resumed run could not
     compute it again, and finds it in the checkpoint.
+
+    Parameters
+    ----------
+    n_items : int
+        n.
+    losses : list of torch.nn.Module
+        One for each learner, of slices (b, d / K).
+    whole : torch.nn.Module
+        That of the whole embedding (b, d).
     """
 
-    def __init__(self, n_items: int, losses: list[nn.Module], whole: nn.Module):
+    assigned: Tensor
+
+    def __init__(self, n_items: int, losses: list[nn.Module], whole: nn.Module) -> None:
         super().__init__()
         self.losses, self.whole = nn.ModuleList(losses), whole
         self.register_buffer("assigned", torch.zeros(n_items, dtype=torch.int64))
 
     @property
     def count(self) -> int:
-        """K."""
+        """K, the number of learners."""
         return len(self.losses)
 
     @property
@@ -37,9 +48,19 @@ class Learners(nn.Module):
         return self.assigned.cpu().numpy()
 
     def divide(self, vectors: np.ndarray, rows: np.ndarray, seed: int, *, first: bool) -> None:
-        """Cluster the items anew by their whole embeddings (m, d); rows (m,) says which they are.
+        """Cluster the items anew, and give each cluster to the learner it fits best.
 
-        Items that are missing, as their pictures cannot be decoded, stay where they are: no batch will hold them.
+        Parameters
+        ----------
+        vectors : ndarray of float32, shape (m, d)
+            Whole embeddings of m of the training items.
+        rows : ndarray of int, shape (m,)
+            Which items they are. Those that are missing, as their pictures cannot be decoded, stay where they are: no
+            batch will hold them.
+        seed : int
+            Of the clustering.
+        first : bool
+            Whether no learner has a cluster yet.
         """
         clusters = few_clusters(vectors, self.count, seed)
         learners = self.learner_of.copy()
@@ -47,5 +68,5 @@ class Learners(nn.Module):
         self.assigned.copy_(torch.from_numpy(learners))
 
     def loss_of(self, learner: int, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Of one learner: its slice of (b, d), scaled to length 1, by its own loss."""
+        """The loss () of one learner: of its slice of embeddings (b, d), scaled to length 1, with labels (b,)."""
         return self.losses[learner](unit_slices(embeddings, self.count)[:, learner], labels)

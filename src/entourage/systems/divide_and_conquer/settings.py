@@ -17,7 +17,7 @@ class DivideSettings(MetricLossSettings):
     """
 
     loss: str = "margin"
-    """The loss by name; see losses.LOSSES. Every learner has one of its own, and so has the whole."""
+    """The loss by name; see training.losses.LOSSES. Every learner has one of its own, and so has the whole."""
     batch_classes: int = 20
     """Classes in a batch."""
     learners: int = 8
@@ -27,7 +27,7 @@ class DivideSettings(MetricLossSettings):
     conquer_share: float = 0.5
     """Share of the epochs, the last ones, that train the whole embedding on all the data."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._check("learners", 2, "or more, so that there is something to divide")
         self._check("recluster_every", 1, "or more")
@@ -35,8 +35,8 @@ class DivideSettings(MetricLossSettings):
             raise InputError(f"conquer_share is {self.conquer_share}; wanted 0 or more and at most 1")
         if self.dim % self.learners:
             raise InputError(
-                f"dim is {self.dim} for {self.learners} learners; wanted as many dimensions for each: "
-                f"choose dim a multiple of {self.learners}, or other learners"
+                f"dim is {self.dim}, which {self.learners} learners do not divide evenly; wanted the same number of "
+                f"dimensions for each: make dim a multiple of {self.learners}, or change learners"
             )
 
     @property

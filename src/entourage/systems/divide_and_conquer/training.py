@@ -11,52 +11,78 @@ assignment.py pairs clusters with learners, learners.py holds them, analysis.py 
 """
 
 import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor, nn
 
-from entourage.data.batches import PictureBatch, PictureBatches
+from entourage.data.batches import PictureBatch
+from entourage.data.image_set import Items
 from entourage.encoders import SlicedEncoder
-from entourage.encoders.embedding import embed_shards
 from entourage.errors import InputError
 from entourage.runtime import distributed
 from entourage.systems.divide_and_conquer.learners import Learners
 from entourage.systems.divide_and_conquer.settings import DivideSettings
-from entourage.systems.encoder_training import EncoderTraining, encoder_training
-from entourage.training.history import History
+from entourage.systems.encoder_training import EncoderTraining, NotedBatches, encoder_training
+from entourage.systems.trained import RunOptions, TrainedEncoder
 from entourage.training.sampling import cluster_batches
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["train_divided"]
 
 
-def train_divided(images, settings: DivideSettings, *, loss=None, **run) -> tuple[nn.Module, History]:
-    """Train an encoder on a labelled image set, or on labelled Embeddings; (encoder of its best epoch, history).
+def train_divided(
+    images: Items,
+    settings: DivideSettings,
+    *,
+    loss: Callable[..., Tensor] | None = None,
+    **run: "Unpack[RunOptions]",
+) -> TrainedEncoder:
+    """Train an encoder whose embedding is shared by learners.
 
-    Its embedding is all learners' slices together. loss: a loss object to use instead of settings.loss, copied for
-    every learner and for the whole. run: run_folder, resume, strict, corrupt and progress, as
-    `encoder_training` takes them.
+    Parameters
+    ----------
+    images : ImageSet or Embeddings
+        Labelled pictures, or labelled vectors for an encoder of vectors.
+    settings : DivideSettings
+        The encoder, the learners, and how they are trained.
+    loss : callable, optional
+        A loss object to use instead of settings.loss, copied for every learner and for the whole.
+    **run
+        run_folder, resume, strict and progress; see `trained.RunOptions`.
+
+    Returns
+    -------
+    TrainedEncoder
+        The encoder with the weights of its best epoch, whose embedding is all learners' slices together; the history;
+        and the pictures left out.
     """
-    with encoder_training(images, settings, **run) as training:
-        training.encoder = _sliced(training.encoder, settings.learners)
+
+    def sliced(encoder: Any) -> nn.Module:
+        return _sliced(encoder, settings.learners)
+
+    with encoder_training(images, settings, adapt=sliced, **run) as training:
         division = _Division(training, _learners(training, loss))
-        history = training.fit(
+        return training.fit(
             {"learners": division.learners},
             division.loss,
             optimizer=training.optimizer(training.loss_group(division.learners)),
             batches=division.batches,
             patience_from=settings.divided_epochs,  # so that it does not end before it conquers
         )
-    return training.encoder, history
 
 
 class _Division:
-    """A training in its course: who learns from which batch."""
+    """Who learns from which batch: one learner from its cluster or, in the last epochs, the whole from all."""
 
-    def __init__(self, training: EncoderTraining, learners: Learners):
+    def __init__(self, training: EncoderTraining, learners: Learners) -> None:
         self.training, self.learners = training, learners
         self.conquering = False
 
-    def batches(self, epoch: int) -> PictureBatches:
+    def batches(self, epoch: int) -> NotedBatches:
         """The epoch's batches: of one cluster each, after clustering anew if that is due, or of all the data."""
         s = self.training.settings
         self.conquering = epoch > s.divided_epochs
@@ -76,6 +102,7 @@ class _Division:
         return self.training.pictures(drawn, epoch)
 
     def loss(self, batch: PictureBatch) -> Tensor:
+        """The loss of a batch: that of its learner, or of the whole."""
         embeddings, labels = self.training.embedded(batch)
         if self.conquering:
             return self.learners.whole(embeddings, labels)
@@ -86,26 +113,26 @@ class _Division:
         return int(self.learners.assigned[np.searchsorted(self.training.rows, batch.rows[0])])
 
     def _divide(self, epoch: int) -> None:
-        """The first process clusters, and tells the others."""
+        """Cluster anew, in the first process; the others get its clusters."""
         training = self.training
         if distributed.is_main():
-            images = training.images.take(training.rows)
-            options = {"shard_size": len(images), "progress": training.progress, **training.decoding}
-            rows, vectors = next(embed_shards(training.encoder, images, **options))
-            if not len(rows):
-                raise InputError(f"none of the {len(images)} pictures to learn from can be decoded; check the files")
-            self.learners.divide(vectors, rows, training.settings.seed, first=epoch == 1)
+            shard = training.embed(training.rows, training.progress)
+            if not len(shard.rows):
+                raise InputError(
+                    f"none of the {len(training.rows)} pictures to learn from can be decoded; check the files"
+                )
+            self.learners.divide(shard.vectors, shard.rows, training.settings.seed, first=epoch == 1)
         distributed.share_state(self.learners)
 
 
-def _sliced(encoder: nn.Module, learners: int) -> nn.Module:
-    """The encoder in slices; one that was divided among as many before stays as it is."""
-    if isinstance(encoder, SlicedEncoder):
-        encoder = encoder if encoder.slices == learners else encoder.encoder
-    return encoder if isinstance(encoder, SlicedEncoder) else SlicedEncoder(encoder, learners)
+def _sliced(encoder: Any, learners: int) -> SlicedEncoder:
+    """The encoder in slices; one that was divided among as many learners before stays as it is."""
+    if not isinstance(encoder, SlicedEncoder):
+        return SlicedEncoder(encoder, learners)
+    return encoder if encoder.slices == learners else SlicedEncoder(encoder.encoder, learners)
 
 
-def _learners(training: EncoderTraining, loss) -> Learners:
+def _learners(training: EncoderTraining, loss: Callable[..., Tensor] | None) -> Learners:
     count, dim = training.settings.learners, training.encoder.dim
 
     def criterion(dim: int) -> nn.Module:

@@ -1,4 +1,4 @@
-"""Clusters of test items, where classes are not known: k-means, and what scikit-learn has besides.
+"""Clusters of items whose classes are not known: k-means, and what scikit-learn has besides.
 
 The paper asks the first four for 900 clusters of some 6,000 and 8,000 items, the last two for eps = 0.9 and min_samples
 = 5 (Table 7). N items.
@@ -18,9 +18,23 @@ _ITEMS_PER_CLUSTER = 8  # of the paper's 900: 6.6 and 9.0
 
 
 def cluster(vectors: np.ndarray, by: str, n_clusters: int | None = None, *, seed: int = 0) -> np.ndarray:
-    """The cluster of each unit vector (N, d), codes (N,) from 0; what an algorithm calls noise is a cluster by itself.
+    """Cluster unit vectors.
 
-    n_clusters: of those algorithms that are told how many; default: an eighth of the items.
+    Parameters
+    ----------
+    vectors : ndarray of float32, shape (N, d)
+        Unit vectors.
+    by : str
+        A name in `CLUSTERINGS`.
+    n_clusters : int, optional
+        How many, for the algorithms that take a number; default: an eighth of the items.
+    seed : int
+        Of the algorithms that draw.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        The cluster of each item, from 0; what an algorithm calls noise is a cluster by itself.
     """
     count = len(vectors)
     n_clusters = min(max(2, round(count / _ITEMS_PER_CLUSTER)) if n_clusters is None else n_clusters, count)
@@ -33,17 +47,17 @@ def cluster(vectors: np.ndarray, by: str, n_clusters: int | None = None, *, seed
     return codes
 
 
-def _kmeans(vectors, n_clusters, seed):
+def _kmeans(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     return kmeans(vectors, n_clusters, seed)
 
 
-def _ward(vectors, n_clusters, seed):
+def _ward(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     from sklearn.cluster import AgglomerativeClustering
 
     return AgglomerativeClustering(n_clusters).fit_predict(vectors)
 
 
-def _spectral(vectors, n_clusters, seed):
+def _spectral(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     from sklearn.cluster import SpectralClustering
 
     if n_clusters >= len(vectors):  # as many eigenvectors as items, which its solver does not give
@@ -55,25 +69,25 @@ def _spectral(vectors, n_clusters, seed):
     return spectral.fit_predict(vectors)
 
 
-def _birch(vectors, n_clusters, seed):
+def _birch(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     from sklearn.cluster import Birch
 
     return Birch(n_clusters=n_clusters, threshold=0.1).fit_predict(vectors)  # small: many clusters of few items
 
 
-def _dbscan(vectors, n_clusters, seed):
+def _dbscan(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     from sklearn.cluster import DBSCAN
 
     return DBSCAN(eps=_EPS, min_samples=_MIN_SAMPLES).fit_predict(vectors)
 
 
-def _optics(vectors, n_clusters, seed):
+def _optics(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     from sklearn.cluster import OPTICS
 
     return OPTICS(max_eps=_EPS, min_samples=min(_MIN_SAMPLES, len(vectors))).fit_predict(vectors)
 
 
-CLUSTERINGS: dict[str, Callable] = {
+CLUSTERINGS: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {
     "birch": _birch,
     "dbscan": _dbscan,
     "kmeans": _kmeans,

@@ -1,4 +1,4 @@
-"""Contexts at test time, where classes are not known: groups of a fixed size in which items exchange messages.
+"""Contexts for inference, where classes are not known: groups of a fixed size in which items exchange messages.
 
 reciprocal   the item, its reciprocal neighbours, and what they bring along (Eq. 7); a group for each item
 nearest      n chunks, each an item and its nearest; every item is the anchor of one chunk
@@ -8,6 +8,7 @@ N items, G groups of s items, c chunks of p.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +16,14 @@ from entourage.errors import InputError
 from entourage.neighbors import search
 from entourage.neighbors.reciprocal import reciprocal_sets
 from entourage.runtime.config import check_known
+from entourage.runtime.randomness import generator
 from entourage.systems.intra_batch.clusters import CLUSTERINGS, cluster
 from entourage.values import Embeddings
 
 __all__ = ["CONTEXTS", "Contexts", "cluster_contexts", "find_contexts", "nearest_contexts", "reciprocal_contexts"]
 
 CONTEXTS = ("reciprocal", "nearest", *sorted(CLUSTERINGS))
-GROUP_SIZE, K1 = 7, 30  # as in the authors' configuration for test time
+GROUP_SIZE, K1 = 7, 30  # as in the authors' configuration for inference
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ class Contexts:
     group_of: np.ndarray
     """(N,) the group in which each item is the anchor, or one of them."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         absent = np.flatnonzero(~(self.groups[self.group_of] == np.arange(len(self.group_of))[:, None]).any(axis=1))
         if absent.size:
             raise InputError(f"item {absent[0]} is not in its own group; wanted each item where its output is kept")
@@ -56,7 +58,7 @@ class Contexts:
 
     @property
     def anchors(self) -> np.ndarray:
-        """(G, r) where in each group the anchors stand, r being the most that any group has; others fill up."""
+        """(G, r) where in each group the anchors stand, r being the most that any group has; others fill the rest."""
         own = (self.group_of[self.groups] == np.arange(len(self.groups))[:, None]) & ~self.repeated
         return np.argsort(~own, axis=1, kind="stable")[:, : own.sum(axis=1).max()]
 
@@ -71,22 +73,40 @@ def find_contexts(
     n_clusters: int | None = None,
     seed: int = 0,
 ) -> Contexts:
-    """Contexts by their name in `CONTEXTS`.
+    """Find contexts without labels.
 
-    size: items in a group of reciprocal ones, in a chunk of nearest ones (7, or all if fewer); k1: neighbours
-    looked at for reciprocal ones; batch: chunks in a group, and items in a chunk of a cluster; n_clusters: of the
-    algorithms that are told how many; seed: of the order in which chunks are joined, and of clusters.
+    Parameters
+    ----------
+    items : Embeddings
+        N items.
+    by : str
+        One of `CONTEXTS`.
+    size : int, optional
+        Items in a group by "reciprocal", or in a chunk by "nearest"; default: 7, or all if there are fewer.
+    k1 : int
+        Neighbours that "reciprocal" looks at.
+    batch : tuple of int
+        Chunks in a group, and items in a chunk of a cluster.
+    n_clusters : int, optional
+        For the algorithms that take a number; default: an eighth of the items.
+    seed : int
+        Of the order in which chunks are joined, and of clusters.
+
+    Returns
+    -------
+    Contexts
+        Every item is the anchor of one group.
     """
     check_known(by, CONTEXTS, "the context")
     if len(items) < 2:
-        raise InputError(f"{len(items)} item has no context; wanted two or more to exchange messages")
+        raise InputError(f"there is {len(items)} item; wanted two or more, to exchange messages")
     for name, value, least in (("size", size, 2), ("k1", k1, 1), ("n_clusters", n_clusters, 1)):
         if value is not None and value < least:
             raise InputError(f"{name} is {value}; wanted {least} or more")
     if size is not None and by in CLUSTERINGS:
         raise InputError(
-            f"size is {size} but groups by {by} are those of training, {batch[0]} chunks of {batch[1]} items; leave it "
-            "out"
+            f"size is {size} but groups by {by} have the size of training, {batch[0]} chunks of {batch[1]} items; "
+            "leave size out"
         )
     size = GROUP_SIZE if size is None else size
     if by == "reciprocal":
@@ -98,22 +118,51 @@ def find_contexts(
 
 
 def nearest_contexts(items: Embeddings, size: int = GROUP_SIZE, n_chunks: int = 10, *, seed: int = 0) -> Contexts:
-    """Groups of n chunks, joined at random: each an item, which is its anchor, and its size - 1 nearest (C.2)."""
+    """Groups of chunks, each an item and its nearest (supplement, C.2), joined at random.
+
+    Parameters
+    ----------
+    items : Embeddings
+        N items.
+    size : int
+        Items in a chunk: its anchor and the size - 1 nearest to it.
+    n_chunks : int
+        Chunks in a group.
+    seed : int
+        Of the order in which chunks are joined.
+
+    Returns
+    -------
+    Contexts
+        Every item is the anchor of one chunk.
+    """
     own = np.arange(len(items))
     size = min(size, len(items))
     chunks = own[:, None]
     if size > 1:
         chunks = np.column_stack([own, search(items, k=size - 1).rows])
-    return _joined(chunks, own, n_chunks, np.random.default_rng(seed))
+    return _joined(chunks, own, n_chunks, generator(seed))
 
 
 # ---- reciprocal neighbours ---------------------------------------------------------------------------------------
 
 
 def reciprocal_contexts(items: Embeddings, size: int = GROUP_SIZE, k1: int = K1) -> Contexts:
-    """Each item with those of its reciprocal neighbours (k1 looked at, expanded by Eq. 7) that are nearest to it.
+    """Groups of an item and its reciprocal neighbours, expanded by Eq. 7.
 
-    Where there are fewer than `size`, the nearest items that are not among them fill the group.
+    Parameters
+    ----------
+    items : Embeddings
+        N items.
+    size : int
+        Items in a group: the nearest reciprocal neighbours; where there are fewer, other nearest items fill it.
+    k1 : int
+        Neighbours that are looked at.
+
+    Returns
+    -------
+    Contexts
+        N groups; item i is the anchor of group i.
     """
     count = len(items)
     size = min(size, count)
@@ -124,7 +173,7 @@ def reciprocal_contexts(items: Embeddings, size: int = GROUP_SIZE, k1: int = K1)
     return Contexts(groups, np.arange(count))
 
 
-def _nearest_members(items: Embeddings, block: slice, members, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _nearest_members(items: Embeddings, block: slice, members: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
     """The members (n, N, sparse) nearest to each item of the block, itself first: (owners (m,), members (m,)).
 
     Owners count from 0 in the block and never decrease; each has `size` members at most.
@@ -133,7 +182,7 @@ def _nearest_members(items: Embeddings, block: slice, members, size: int) -> tup
     rows = members.indices.astype(np.int64)
     similarities = np.einsum("md,md->m", items.vectors[owners + block.start], items.vectors[rows])
     similarities[rows == owners + block.start] = np.inf
-    order = np.lexsort([items.ids[rows], -similarities, owners])
+    order = np.lexsort([np.asarray(items.ids)[rows], -similarities, owners])
     owners, rows = owners[order], rows[order]
     kept = np.arange(len(rows)) - members.indptr[owners] < size
     return owners[kept], rows[kept]
@@ -160,21 +209,42 @@ def _filled(owners: np.ndarray, members: np.ndarray, nearest: np.ndarray, size: 
 def cluster_contexts(
     items: Embeddings, codes: np.ndarray, n_clusters: int, per_cluster: int, *, seed: int = 0
 ) -> Contexts:
-    """Groups like the batches of training: n chunks of p items, each chunk from one cluster of codes (N,).
+    """Groups like the batches of training: chunks of items, each chunk from one cluster.
 
     Clusters are cut into chunks at random. A chunk that falls short is filled with others of its cluster, then with the
-    nearest items; a group that does, with other chunks. Such company has its own output in its own group.
+    nearest items; a group that does, with other chunks. What fills a group has its own output in its own group.
+
+    Parameters
+    ----------
+    items : Embeddings
+        N items.
+    codes : ndarray of int, shape (N,)
+        The cluster of each, from 0.
+    n_clusters : int
+        Chunks in a group.
+    per_cluster : int
+        Items in a chunk.
+    seed : int
+        Of the chunks, and of the order in which they are joined.
+
+    Returns
+    -------
+    Contexts
+        Every item is an anchor of one group.
     """
-    draw = np.random.default_rng(seed)
+    draw = generator(seed)
     per_cluster = min(per_cluster, len(items))
     chunks, chunk_of = _chunks(items, codes, per_cluster, draw)
     return _joined(chunks, chunk_of, n_clusters, draw)
 
 
-def _chunks(items: Embeddings, codes, per_cluster: int, draw) -> tuple[np.ndarray, np.ndarray]:
+def _chunks(
+    items: Embeddings, codes: np.ndarray, per_cluster: int, draw: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """(chunks (c, p) of rows, the chunk (N,) each item belongs to)."""
     nearest = None
-    chunks, chunk_of = [], np.empty(len(items), np.int64)
+    chunks: list[np.ndarray] = []
+    chunk_of = np.empty(len(items), np.int64)
     shuffled = draw.permutation(len(items))
     by_cluster = shuffled[np.argsort(codes[shuffled], kind="stable")]
     for members in np.split(by_cluster, np.cumsum(np.bincount(codes))[:-1]):
@@ -184,8 +254,8 @@ def _chunks(items: Embeddings, codes, per_cluster: int, draw) -> tuple[np.ndarra
             if len(chunk) < per_cluster:
                 if nearest is None:
                     nearest = search(items, k=min(per_cluster, len(items) - 1)).rows
-                company = np.concatenate([chunk, members[:start], nearest[chunk[0]]])
-                chunk = company[np.sort(np.unique(company, return_index=True)[1])][:per_cluster]
+                candidates = np.concatenate([chunk, members[:start], nearest[chunk[0]]])
+                chunk = candidates[np.sort(np.unique(candidates, return_index=True)[1])][:per_cluster]
             chunks.append(chunk)
     return np.array(chunks), chunk_of
 
@@ -193,7 +263,7 @@ def _chunks(items: Embeddings, codes, per_cluster: int, draw) -> tuple[np.ndarra
 # ---- chunks ------------------------------------------------------------------------------------------------------
 
 
-def _joined(chunks: np.ndarray, chunk_of: np.ndarray, n_chunks: int, draw) -> Contexts:
+def _joined(chunks: np.ndarray, chunk_of: np.ndarray, n_chunks: int, draw: np.random.Generator) -> Contexts:
     """Groups of n of the chunks (c, p) in random order; chunk_of (N,): where each item is an anchor.
 
     A group that falls short is filled with chunks of other groups.

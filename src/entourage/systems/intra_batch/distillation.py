@@ -13,24 +13,61 @@ __all__ = ["class_probability_loss", "feature_loss", "relation_loss"]
 
 
 def class_probability_loss(student: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
-    """T^2 KL(softmax(teacher / T) || softmax(student / T)), the mean over items; logits (b, C) (Hinton et al. 2015)."""
-    student, teacher = (F.log_softmax(logits / temperature, dim=1) for logits in (student, teacher))
-    return temperature**2 * F.kl_div(student, teacher, reduction="batchmean", log_target=True)
+    """T^2 KL(softmax(teacher / T) || softmax(student / T)), the mean over items (Hinton et al. 2015).
+
+    Parameters
+    ----------
+    student, teacher : Tensor, shape (b, C)
+        Logits.
+    temperature : float
+        T.
+
+    Returns
+    -------
+    Tensor, shape ()
+        The loss.
+    """
+    learned, wanted = (F.log_softmax(logits / temperature, dim=1) for logits in (student, teacher))
+    return temperature**2 * F.kl_div(learned, wanted, reduction="batchmean", log_target=True)
 
 
 def feature_loss(student: Tensor, teacher: Tensor) -> Tensor:
-    """The Huber loss between unit vectors (b, d) scaled by sqrt(d), the mean over their coordinates.
+    """The Huber loss between unit vectors scaled by sqrt(d), the mean over their coordinates.
 
     A LayerNorm gives coordinates of size 1, at which the loss is meant to turn from square to straight.
+
+    Parameters
+    ----------
+    student, teacher : Tensor, shape (b, d)
+        Vectors of any length.
+
+    Returns
+    -------
+    Tensor, shape ()
+        The loss.
     """
     scale = math.sqrt(student.shape[1])
     return F.huber_loss(scale * F.normalize(student, dim=1), scale * F.normalize(teacher, dim=1))
 
 
 def relation_loss(student: Tensor, teacher: Tensor, angle_weight: float = 2.0) -> Tensor:
-    """Distances between items, and angles at each of them, alike in both; unit vectors (b, d) (Park et al. 2019).
+    """How much distances between items, and angles at each of them, differ from the teacher's (Park et al. 2019):
 
     Huber(|t_i - t_j| / mean) over pairs + angle_weight Huber(cos of the angle i j k) over triples
+
+    Parameters
+    ----------
+    student : Tensor, shape (b, d)
+        Vectors of any length.
+    teacher : Tensor, shape (b, d')
+        Vectors of any length, which may have other dimensions.
+    angle_weight : float
+        Of the angles.
+
+    Returns
+    -------
+    Tensor, shape ()
+        The loss.
     """
     relations = [(_distances(x), _angles(x)) for x in (F.normalize(student, dim=1), F.normalize(teacher, dim=1))]
     (distances, angles), (taught_distances, taught_angles) = relations

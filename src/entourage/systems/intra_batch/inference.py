@@ -1,9 +1,12 @@
-"""The trained network at test time: embeddings refined by messages within contexts found without labels.
+"""Inference with the trained network: embeddings refined by messages within contexts found without labels.
 
     RUN/encoder -> vectors -> find_contexts -> refine_in_contexts -> vectors, to be searched among themselves
 
 N items, d dimensions, groups of s items of which r are anchors: their output is all that is wanted.
 """
+
+from inspect import signature
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +15,9 @@ from torch.nn import functional as F
 
 from entourage.errors import InputError, ModelError
 from entourage.runtime.config import check_known, check_options
+from entourage.runtime.progress import Progress
 from entourage.systems.intra_batch.contexts import Contexts, find_contexts
-from entourage.systems.intra_batch.network import MessagePassing
+from entourage.systems.intra_batch.network import MessagePassing, Messages
 from entourage.systems.intra_batch.saving import TrainedNetwork
 from entourage.values import Embeddings
 
@@ -23,53 +27,109 @@ _VALUES_AT_ONCE = 2**22  # of the embeddings of a block of groups: 16 MiB
 
 
 def refine_by_messages(
-    trained: TrainedNetwork, items: Embeddings, by: str = "reciprocal", *, progress=None, **options
+    trained: TrainedNetwork,
+    items: Embeddings,
+    by: str = "reciprocal",
+    *,
+    progress: Progress | None = None,
+    **options: Any,
 ) -> Embeddings:
-    """Items with the vectors the network gives them in contexts by name; options: those of `find_contexts`."""
+    """Refine embeddings by the messages of their contexts.
+
+    Parameters
+    ----------
+    trained : TrainedNetwork
+        The network of a run.
+    items : Embeddings
+        N vectors of the run's own encoder.
+    by : str
+        How contexts are found, one of contexts.CONTEXTS.
+    progress : Progress, optional
+        Called as progress(title, done, total).
+    **options
+        Those of `find_contexts`.
+
+    Returns
+    -------
+    Embeddings
+        The same items with refined vectors (N, d).
+    """
     contexts = contexts_for(trained, items, by, **options)
     refined = refine_in_contexts(trained.network, items.vectors, contexts, progress=progress)
     return items.replace_vectors(refined)
 
 
-def contexts_for(trained: TrainedNetwork, items: Embeddings, by: str = "reciprocal", **options) -> Contexts:
-    """The contexts of items the network can take; clusters make groups like its batches."""
+def contexts_for(trained: TrainedNetwork, items: Embeddings, by: str = "reciprocal", **options: Any) -> Contexts:
+    """Find contexts for a network; clusters make groups like the batches it was trained on.
+
+    Parameters
+    ----------
+    trained : TrainedNetwork
+        The network of a run.
+    items : Embeddings
+        Of as many dimensions as it takes.
+    by : str
+        One of contexts.CONTEXTS.
+    **options
+        Those of `find_contexts`.
+
+    Returns
+    -------
+    Contexts
+        Of the items.
+    """
     if not isinstance(items, Embeddings):
         raise InputError(f"the items are a {type(items).__name__}; wanted Embeddings: Embeddings.from_vectors(items)")
+    known = [each.name for each in signature(find_contexts).parameters.values() if each.kind is each.KEYWORD_ONLY]
     for name in options:
-        check_known(name, find_contexts.__kwdefaults__, "an option of contexts")
+        check_known(name, known, "an option of contexts")
     check_options(find_contexts, options)
     if items.dim != trained.network.dim:
         raise ModelError(
-            f"the vectors have {items.dim} dimensions but the network was trained on {trained.network.dim}; refine the "
-            "vectors of its own encoder"
+            f"the vectors have {items.dim} dimensions but the network was trained on {trained.network.dim}; "
+            "wanted vectors of its own encoder: embed with the run"
         )
     return find_contexts(items, by, **({"batch": trained.batch} | options))
 
 
 @torch.no_grad()
 def refine_in_contexts(
-    network: MessagePassing, vectors: np.ndarray, contexts: Contexts, *, progress=None
+    network: MessagePassing, vectors: np.ndarray, contexts: Contexts, *, progress: Progress | None = None
 ) -> np.ndarray:
-    """Unit vectors (N, d): what the network makes of each item (N, d) in the group where it is an anchor.
+    """Pass messages within given contexts.
 
-    An item that stands in a group more than once is heard there once.
+    Parameters
+    ----------
+    network : MessagePassing
+        Is put into evaluation mode.
+    vectors : ndarray of float32, shape (N, d)
+        Unit vectors of the items.
+    contexts : Contexts
+        Their groups; an item that stands in a group more than once sends its message there once.
+    progress : Progress, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    ndarray of float32, shape (N, d)
+        Unit vectors: the network's output for each item in the group where it is an anchor.
     """
     network.eval()
     device = next(network.parameters()).device
     items = torch.from_numpy(np.array(vectors, np.float32)).to(device)
-    groups, anchors, group_of, heard = (
+    groups, anchors, group_of, sends = (
         torch.from_numpy(np.ascontiguousarray(part)).to(device)
         for part in (contexts.groups, contexts.anchors, contexts.group_of, ~contexts.repeated)
     )
-    # No message is sent before the first step: what it asks and offers is one product for each item, not each group.
-    first = network.steps[0].messages
-    offered = first.query(items), first.key(items), first.value(items)
+    # No message is sent before the first step: its products are made once for each item, not once for each group.
+    first: Messages = network.steps[0].messages
+    products = first.query(items), first.key(items), first.value(items)
     refined = torch.empty_like(items)
     at_once = max(1, _VALUES_AT_ONCE // (groups.shape[1] * items.shape[1]))
     for start in range(0, len(groups), at_once):
         block = slice(start, start + at_once)
-        counted = None if heard[block].all() else heard[block]  # attention without a mask is faster
-        outputs = _outputs(network, items, offered, groups[block], anchors[block], counted)  # (n, r, d)
+        senders = None if sends[block].all() else sends[block]  # attention without a mask is faster
+        outputs = _outputs(network, items, products, groups[block], anchors[block], senders)  # (n, r, d)
         rows = groups[block].gather(1, anchors[block])
         own = group_of[rows] == torch.arange(start, start + len(rows), device=device)[:, None]
         refined[rows[own]] = outputs[own]
@@ -79,15 +139,20 @@ def refine_in_contexts(
 
 
 def _outputs(
-    network: MessagePassing, items: Tensor, offered: tuple, groups: Tensor, anchors: Tensor, heard: Tensor | None
+    network: MessagePassing,
+    items: Tensor,
+    products: tuple[Tensor, Tensor, Tensor],
+    groups: Tensor,
+    anchors: Tensor,
+    senders: Tensor | None,
 ) -> Tensor:
-    """(n, r, d) of the anchors (n, r) of groups (n, s), heard (n, s) or None for all.
+    """(n, r, d) of the anchors (n, r) of groups (n, s); senders (n, s): which of a group send, None for all.
 
-    The last step is taken by the anchors alone, which changes nothing.
+    The last step is taken by the anchors alone, which does not change their output.
     """
-    queries, keys, values = offered
+    queries, keys, values = products
     last = len(network.steps) - 1
-    h = None
+    h = items
     for number, step in enumerate(network.steps):
         if number == 0:
             rows = groups.gather(1, anchors) if last == 0 else groups
@@ -97,5 +162,5 @@ def _outputs(
             if number == last:
                 h = h.gather(1, anchors[..., None].expand(-1, -1, h.shape[2]))
             query = step.messages.query(h)
-        h = step.updated(h, step.messages.mixed(query, key, value, heard))
+        h = step.updated(h, step.messages.mixed(query, key, value, senders))
     return h

@@ -9,14 +9,13 @@ x / |x|, and the network may see every item alone.
 b items of a batch, d dimensions, C classes.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from entourage.runtime.randomness import torch_randomness
 from entourage.systems.intra_batch.network import MessagePassing
 from entourage.systems.intra_batch.settings import IntraBatchSettings
 
@@ -24,9 +23,17 @@ __all__ = ["ClassHead", "IntraBatchObjective", "LinearClassifier", "class_loss"]
 
 
 class ClassHead(nn.Module):
-    """Features (b, d) -> logits (b, C): batch norm without shift, then a linear layer without bias."""
+    """Features (b, d) -> logits (b, C): batch norm without shift, then a linear layer without bias.
 
-    def __init__(self, dim: int, n_classes: int):
+    Parameters
+    ----------
+    dim : int
+        d.
+    n_classes : int
+        C.
+    """
+
+    def __init__(self, dim: int, n_classes: int) -> None:
         super().__init__()
         self.neck = nn.BatchNorm1d(dim)
         self.neck.bias.requires_grad_(False)
@@ -57,9 +64,27 @@ def class_loss(
     label_smoothing: float = 0.0,
     columns: str = "all",
 ) -> Tensor:
-    """Cross-entropy of logits / temperature; features (b, d), codes (b,).
+    """Cross-entropy of logits / temperature.
 
-    columns "batch" takes the classes of the batch for all there are, so that what is computed does not grow with C.
+    Parameters
+    ----------
+    head : ClassHead or LinearHead
+        The classifier.
+    features : Tensor, shape (b, d)
+        What it classifies.
+    codes : Tensor of int, shape (b,)
+        The classes, 0..C-1.
+    temperature : float
+        Divides the logits.
+    label_smoothing : float
+        Share of the target that goes to all classes alike.
+    columns : {"all", "batch"}
+        "batch" takes the classes of the batch for all there are, so that what is computed does not grow with C.
+
+    Returns
+    -------
+    Tensor, shape ()
+        The loss.
     """
     classes = None
     if columns == "batch":
@@ -68,13 +93,24 @@ def class_loss(
 
 
 class IntraBatchObjective(nn.Module):
-    """The loss of a batch of projections (b, d) with codes (b,), and all that is trained besides the encoder.
+    """The loss of a batch, and all that is trained besides the encoder.
 
     What dropout draws depends on the seed and on `draws`, the number of batches so far, which is part of the state: a
     resumed run, and every process of a distributed one, leaves out the same.
+
+    Parameters
+    ----------
+    settings : IntraBatchSettings
+        Network, classifiers and weights.
+    dim : int
+        d.
+    n_classes : int
+        C.
     """
 
-    def __init__(self, settings: IntraBatchSettings, dim: int, n_classes: int):
+    draws: Tensor
+
+    def __init__(self, settings: IntraBatchSettings, dim: int, n_classes: int) -> None:
         super().__init__()
         self.settings = settings
         s = settings
@@ -84,8 +120,13 @@ class IntraBatchObjective(nn.Module):
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
     def forward(self, projected: Tensor, codes: Tensor) -> Tensor:
+        """The loss () of projections (b, d) with codes (b,)."""
         s = self.settings
-        options = {"temperature": s.temperature, "label_smoothing": s.label_smoothing, "columns": s.class_columns}
+        options: dict[str, Any] = {
+            "temperature": s.temperature,
+            "label_smoothing": s.label_smoothing,
+            "columns": s.class_columns,
+        }
         loss = 0 * projected.sum()
         if len(projected) < 2:  # what corrupt files may leave of a batch; a batch norm needs two
             return loss
@@ -95,16 +136,9 @@ class IntraBatchObjective(nn.Module):
             loss = loss + s.auxiliary_weight * class_loss(self.encoder_head, seen, codes, **options)
         if s.network_weight:
             groups = embeddings if s.messages else embeddings[:, None]  # without messages: groups of one
-            with _drawn_from(s.seed, int(self.draws), projected.device):
+            with torch_randomness(s.seed, int(self.draws)):
                 refined = self.network(groups).view_as(embeddings)
             loss = loss + s.network_weight * class_loss(self.network_head, refined, codes, **options)
         if self.training:
             self.draws += 1
         return loss
-
-
-@contextmanager
-def _drawn_from(seed: int, draw: int, device: torch.device) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(int(np.random.SeedSequence([seed, draw]).generate_state(1)[0]))
-        yield

@@ -1,6 +1,7 @@
 """The trained network as a folder of its run: config.json says how to build it, model.safetensors holds its weights."""
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 import torch
@@ -18,9 +19,10 @@ _SYSTEM = "intra-batch network"
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
-    """A network as training left it, with what distillation and test time need to know of that training."""
+    """A network as training left it, with what distillation and inference need to know of that training."""
 
     network: MessagePassing
+    """With the weights of the best epoch."""
     head: ClassHead
     """The classifier after the network."""
     classes: list[str]
@@ -31,12 +33,34 @@ class TrainedNetwork:
     """Classes in a batch, and items of each."""
 
 
-def has_network(run) -> bool:
-    """Whether a folder is a run with a network in it."""
+def has_network(run: str | PathLike[str]) -> bool:
+    """Whether a folder is a run with a network in it.
+
+    Parameters
+    ----------
+    run : path-like
+        A folder.
+
+    Returns
+    -------
+    bool
+        True if `load_network` will find one.
+    """
     return (Path(run) / NETWORK / CONFIG).is_file()
 
 
-def save_network(folder, trained: TrainedNetwork, *, overwrite: bool = False) -> None:
+def save_network(folder: str | PathLike[str], trained: TrainedNetwork, *, overwrite: bool = False) -> None:
+    """Write a network into a new folder that is enough to load it again.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where to; `load_network` looks in RUN / "network".
+    trained : TrainedNetwork
+        The network.
+    overwrite : bool
+        Whether a model that is there already is replaced.
+    """
     config = {
         "network": trained.network.options,
         "classes": trained.classes,
@@ -52,8 +76,19 @@ def save_network(folder, trained: TrainedNetwork, *, overwrite: bool = False) ->
     write_model(folder, _SYSTEM, config, weights, overwrite=overwrite)
 
 
-def load_network(run) -> TrainedNetwork:
-    """The network of a run folder, ready to use."""
+def load_network(run: str | PathLike[str]) -> TrainedNetwork:
+    """Load the network of a run.
+
+    Parameters
+    ----------
+    run : path-like
+        The run folder.
+
+    Returns
+    -------
+    TrainedNetwork
+        In evaluation mode.
+    """
     folder = Path(run) / NETWORK
     if not has_network(run):
         raise ModelError(
@@ -65,7 +100,8 @@ def load_network(run) -> TrainedNetwork:
         network = MessagePassing(**config["network"])
         head = ClassHead(network.dim, len(config["classes"]))
         torch.nn.ModuleDict({"network": network, "head": head}).load_state_dict(weights)
-        trained = TrainedNetwork(network, head, config["classes"], config["temperature"], tuple(config["batch"]))
+        n_classes, per_class = config["batch"]
+        trained = TrainedNetwork(network, head, config["classes"], config["temperature"], (n_classes, per_class))
     network.eval()
     head.eval()
     return trained

@@ -1,6 +1,7 @@
 """How an encoder is trained by messages within the batch, and how a student learns from such a run."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from entourage.errors import InputError
 from entourage.runtime.config import check_known
@@ -39,11 +40,11 @@ class IntraBatchSettings(EncoderSettings):
     auxiliary_head: str = "linear"
     """The encoder's classifier: "linear", of the projection as it is, or "neck", the network's kind on unit vectors."""
     messages: bool = True
-    """Whether the pictures of a batch hear each other; without, the network sees each alone, as a control."""
+    """Whether the pictures of a batch exchange messages; without, the network sees each alone, as a control."""
     class_columns: str = "all"
     """Which classes the classifiers compute: "all", or those of the "batch", for very many classes."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("steps", "heads", "feed_forward"):
             self._check(name, 1, "or more")
@@ -75,7 +76,7 @@ class StudentSettings(EncoderSettings):
     distillation_temperature: float = 1.0
     """Divides the logits of teacher and student alike; class-probabilities only."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not self.teacher:
             raise InputError("teacher is empty; wanted the folder of a run of the system intra-batch to learn from")
@@ -84,7 +85,9 @@ class StudentSettings(EncoderSettings):
             raise InputError(f"distillation_temperature is {self.distillation_temperature}; wanted more than 0")
 
 
-def _preset(batch: tuple[int, int], steps: int, heads: int, rate: float, decay: float, temperature: float) -> dict:
+def _preset(
+    batch: tuple[int, int], steps: int, heads: int, rate: float, decay: float, temperature: float
+) -> dict[str, Any]:
     return {
         "encoder": "microsoft/resnet-50",
         "encoder_options": {"pooling": "max"},
@@ -105,7 +108,7 @@ def _preset(batch: tuple[int, int], steps: int, heads: int, rate: float, decay: 
 
 
 # The authors' settings, found by random search, as the configurations of their public code have them.
-PRESETS: dict[str, dict] = {
+PRESETS: dict[str, dict[str, Any]] = {
     "cars": _preset((10, 7), steps=2, heads=8, rate=3.67e-4, decay=2.6e-9, temperature=0.111),
     "cub": _preset((6, 9), steps=1, heads=2, rate=1.56e-4, decay=6.1e-6, temperature=0.2),
     "in_shop": _preset((14, 4), steps=1, heads=4, rate=1.13e-4, decay=1.1e-7, temperature=0.186),

@@ -1,4 +1,4 @@
-"""Losses of a batch: forward(embeddings (b, d) unit vectors, labels (b,)) -> scalar.
+"""Losses of a batch, by name or your own: forward(embeddings (b, d) unit vectors, labels (b,)) -> scalar.
 
 `LOSSES` is the table of those known by name; `build_loss` makes one, or takes any object with the same signature.
 """

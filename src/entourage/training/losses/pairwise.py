@@ -17,17 +17,34 @@ def multi_similarity(
     threshold: float = 0.5,
     form: str = "usual",
 ) -> Tensor:
-    """Multi-similarity loss (Eq. 4 of Attend to Context), the mean over anchors q of
+    """Multi-similarity loss of embeddings (Eq. 4 of Attend to Context), the mean over anchors q of
 
         1/alpha log[c + sum_{k in P_q} exp(-alpha (s_qk - threshold))]
       + 1/beta  log[c + sum_{k in N_q} exp( beta  (s_qk - threshold))],   s_qk = e_q . e_k
 
-    embeddings (b, d) unit vectors, labels (b,) integers; P_q: others of q's label, N_q: items of other labels.
-    form "usual" has c = 1, so an anchor without positives or negatives adds 0 there; "printed" has c = 0 as in
-    the paper's Eq. 4, where such an anchor makes the loss -inf.
+    where P_q are the other items of q's label and N_q the items of other labels.
+
+    Parameters
+    ----------
+    embeddings : Tensor, shape (b, d)
+        Unit vectors e.
+    labels : Tensor of int, shape (b,)
+        Their classes.
+    alpha, beta : float
+        How sharply positives and negatives are weighted.
+    threshold : float
+        The similarity that both are measured from.
+    form : {"usual", "printed"}
+        "usual" has c = 1, so an anchor without positives or negatives adds 0 there; "printed" has c = 0 as in the
+        paper's Eq. 4, where such an anchor makes the loss -inf.
+
+    Returns
+    -------
+    Tensor, shape ()
+        The loss.
     """
-    settings = {"alpha": alpha, "beta": beta, "threshold": threshold, "form": form}
-    return multi_similarity_of(embeddings @ embeddings.T, labels, **settings)
+    similarity = embeddings @ embeddings.T
+    return multi_similarity_of(similarity, labels, alpha=alpha, beta=beta, threshold=threshold, form=form)
 
 
 def multi_similarity_of(
@@ -39,7 +56,22 @@ def multi_similarity_of(
     threshold: float = 0.5,
     form: str = "usual",
 ) -> Tensor:
-    """The same loss of similarities s_qk (b, b), wherever they come from; the diagonal is not read."""
+    """Multi-similarity loss of similarities, wherever they come from; see `multi_similarity`.
+
+    Parameters
+    ----------
+    similarity : Tensor, shape (b, b)
+        s_qk of every pair; the diagonal is not read.
+    labels : Tensor of int, shape (b,)
+        The classes of the items.
+    alpha, beta, threshold, form
+        As in `multi_similarity`.
+
+    Returns
+    -------
+    Tensor, shape ()
+        The loss.
+    """
     check_known(form, ("usual", "printed"), "the loss form")
     same = labels[:, None] == labels[None, :]
     itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)

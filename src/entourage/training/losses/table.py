@@ -5,60 +5,65 @@ parameters of their own (a proxy per class, a boundary per class): the caller gi
 """
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from entourage.errors import InputError
 from entourage.runtime.config import check_known
+from entourage.runtime.randomness import torch_randomness
 from entourage.training.losses.pairwise import multi_similarity, multi_similarity_of
 
 __all__ = ["LOSSES", "Loss", "build_loss"]
 
 
 class MultiSimilarity(nn.Module):
-    """`multi_similarity` with its settings."""
+    """`multi_similarity` with settings of its own, which are keyword arguments of that function."""
 
-    def __init__(self, **settings):
+    def __init__(self, **settings: Any) -> None:
         super().__init__()
         self.settings = settings
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss () of unit vectors (b, d) with labels (b,)."""
         return multi_similarity(embeddings, labels, **self.settings)
 
     def of_similarities(self, similarity: Tensor, labels: Tensor) -> Tensor:
-        """The loss of similarities (b, b), wherever they come from."""
+        """The loss () of similarities (b, b) of items with labels (b,)."""
         return multi_similarity_of(similarity, labels, **self.settings)
 
 
 class Loss(nn.Module):
-    """Any loss(embeddings, labels[, indices]) of pytorch-metric-learning's signature, with a miner or without.
+    """A loss of pytorch-metric-learning, or one with the same signature, with a miner or without.
 
     What a miner draws depends on `draws`, the number of batches so far, which is part of the state: a resumed run
     mines what it would have mined, and every process of a distributed run mines the same. A batch without anything
     to learn from gives 0, still differentiable.
+
+    Parameters
+    ----------
+    criterion : callable
+        criterion(embeddings, labels) or, with a miner, criterion(embeddings, labels, indices).
+    miner : callable, optional
+        miner(embeddings, labels) chooses the pairs or triplets that count.
     """
 
-    def __init__(self, criterion: Callable[..., Tensor], miner: Callable | None = None):
+    draws: Tensor
+
+    def __init__(self, criterion: Callable[..., Tensor], miner: Callable[..., Any] | None = None) -> None:
         super().__init__()
         self.criterion, self.miner = criterion, miner
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        with _drawn_from(int(self.draws), embeddings.device):
+        """The loss () of unit vectors (b, d) with labels (b,)."""
+        with torch_randomness(int(self.draws)):
             indices = () if self.miner is None else (self.miner(embeddings, labels),)
             value = self.criterion(embeddings, labels, *indices)
         self.draws += 1
         return value + 0 * embeddings.sum()
-
-
-@contextmanager
-def _drawn_from(seed: int, device: torch.device) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
 
 
 # ---- builders ----------------------------------------------------------------------------------------------------
@@ -145,21 +150,39 @@ LOSSES: dict[str, Callable[..., nn.Module]] = {
 }
 
 
-def build_loss(loss, n_classes: int, dim: int, **options) -> nn.Module:
-    """A loss by its name in `LOSSES`, or one made of any object with the signature loss(embeddings, labels).
+def build_loss(loss: str | Callable[..., Tensor], n_classes: int, dim: int, **options: Any) -> nn.Module:
+    """Build a loss by its name, or of an object with the signature loss(embeddings, labels).
 
-    Labels are codes 0..n_classes-1; embeddings have `dim` dimensions.
+    Parameters
+    ----------
+    loss : str or callable
+        A name in `LOSSES`, or a loss of your own.
+    n_classes : int
+        Labels are codes 0..n_classes-1.
+    dim : int
+        Dimensions of the embeddings.
+    **options
+        Those of the named loss; a loss of your own takes none.
 
+    Returns
+    -------
+    torch.nn.Module
+        forward(embeddings (b, dim), labels (b,)) gives a scalar; it may have parameters of its own.
+
+    Examples
+    --------
     >>> batch = torch.eye(4), torch.tensor([0, 0, 1, 1])
     >>> round(build_loss("contrastive", n_classes=2, dim=4)(*batch).item(), 3)
     1.414
     """
     if not isinstance(loss, str):
         if not callable(loss):
-            raise InputError(f"the loss is {loss!r}; wanted a name ({_listed(LOSSES)}) or loss(embeddings, labels)")
+            raise InputError(
+                f"the loss is {loss!r}; wanted a name ({_listed(LOSSES)}) or a function loss(embeddings, labels)"
+            )
         if options:
             raise InputError(
-                f"options {_listed(options)} for a loss that is built already; set them on the loss itself"
+                f"the loss is an object and cannot take the options {_listed(options)}; set them on the object itself"
             )
         return loss if isinstance(loss, Loss | MultiSimilarity) else Loss(loss)
     check_known(loss, LOSSES, "the loss")
@@ -168,5 +191,5 @@ def build_loss(loss, n_classes: int, dim: int, **options) -> nn.Module:
     return LOSSES[loss](n_classes, dim, **options)
 
 
-def _listed(names) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)

@@ -1,0 +1,82 @@
+"""What pictures offer wherever they come from, and the vectors that may stand in their place."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from entourage.errors import InputError
+from entourage.values import Embeddings
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["ImageSet", "Items", "column_of", "labels_of"]
+
+
+class ImageSet(Protocol):
+    """N pictures with ids and, where known, labels; ImageArray holds them in memory, ImageFiles names files.
+
+    A set may have further columns, (N,) each: cameras and sequences, which say what must not count as found (see
+    `column_of`). One whose pictures are in memory has `pixels` (N, H, W).
+    """
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """(N,) the class of each picture, integers or text; None if not known."""
+
+    @property
+    def ids(self) -> np.ndarray:
+        """(N,) text, unique."""
+
+    def __len__(self) -> int: ...
+
+    def picture(self, row: int) -> "Image":
+        """One picture, upright, grey (mode L) or in colour (RGB); raises CorruptImage if it cannot be decoded."""
+
+    def take(self, rows: Any) -> "ImageSet":
+        """The given rows (n,), in the given order, with all that is known of them."""
+
+
+Items = ImageSet | Embeddings
+"""What an encoder is trained on, or embeds: pictures, or vectors in their place."""
+
+
+def labels_of(items: Items) -> np.ndarray:
+    """The labels of a set, which training needs.
+
+    Parameters
+    ----------
+    items : ImageSet or Embeddings
+        N items.
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        The class of each item.
+
+    Raises
+    ------
+    InputError
+        If they are not known.
+    """
+    if items.labels is None:
+        raise InputError(f"the {len(items)} items have no labels; wanted a class for each of them to learn from")
+    return items.labels
+
+
+def column_of(items: Items, name: str) -> np.ndarray | None:
+    """A column that some sets have and others have not.
+
+    Parameters
+    ----------
+    items : ImageSet or Embeddings
+        N items.
+    name : str
+        labels, ids, cameras, sequences, boxes, pixels or vectors.
+
+    Returns
+    -------
+    ndarray, shape (N, ...), or None
+        None if this set has no such column.
+    """
+    return getattr(items, name, None)

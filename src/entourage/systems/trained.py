@@ -1,0 +1,56 @@
+"""What every system takes besides pictures and settings, and what it gives back; without torch."""
+
+from os import PathLike
+from typing import Any, NamedTuple, TypedDict
+
+from entourage.runtime.progress import Progress
+from entourage.training.history import History
+
+__all__ = ["RunOptions", "TrainedEncoder", "nothing_learned"]
+
+
+class RunOptions(TypedDict, total=False):
+    """What every system takes besides pictures and settings."""
+
+    run_folder: str | PathLike[str] | None
+    """Where the checkpoint and the log are kept, so that the run can be resumed; None keeps nothing."""
+    resume: bool
+    """Whether to go on from the checkpoint in the run folder; without, a folder that has one is refused."""
+    strict: bool
+    """Whether a picture that cannot be decoded raises CorruptImage; if not, it is left out. Among several processes,
+    which must stay in step, it always raises."""
+    progress: Progress | None
+    """Called as progress(title, done, total)."""
+
+
+class TrainedEncoder(NamedTuple):
+    """What training gave."""
+
+    encoder: Any
+    """The encoder (an `Encoder`, and a torch module) with the weights of its best epoch."""
+    history: History
+    """Loss and score of every epoch, and which epoch was kept."""
+    corrupt: list[str]
+    """Paths of the pictures that could not be decoded and were left out, each once; of training, those drawn."""
+
+
+def nothing_learned(history: History) -> list[str]:
+    """Warn of a run that trained and keeps its encoder as it was before.
+
+    Parameters
+    ----------
+    history : History
+        Of the run.
+
+    Returns
+    -------
+    list of str
+        One text, or none if the run did better than that.
+    """
+    if history.best_epoch or history.epoch < 1 or history.best_score is None:
+        return []
+    return [
+        f"no epoch (of {history.epoch}) did better on the held-out classes than the encoder before training (MAP@R "
+        f"{100 * history.best_score:.2f} %), so it is kept as it began; change the learning rate, allow more epochs "
+        "(patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
+    ]

@@ -15,6 +15,7 @@ test: .venv/.dev lint
 lint: .venv/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/mypy
 
 bench: .venv/.bench
 	$(BIN)/python benchmarks/speed

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from entourage.compare.bakeoff import compare
-from entourage.compare.contenders import CONTENDERS
+from entourage.compare.comparison import compare
+from entourage.compare.methods import METHODS
 from entourage.compare.splits import split_half
 from entourage.data.arrays import ImageArray
 from entourage.encoders.embedding import embed
@@ -48,7 +48,7 @@ def main() -> None:
     folders = [folder for folder in folders if not options.only or folder.name in options.only]
     if not options.data or not folders:
         raise SystemExit("no datasets found: give --data FOLDER or set ENTOURAGE_DATA; see the top of this file")
-    methods = list(CONTENDERS) if options.methods == "all" else options.methods.split(",")
+    methods = list(METHODS) if options.methods == "all" else options.methods.split(",")
     with terminal_progress(log=True) as progress:
         for folder in folders:
             training, test = split_half(load(folder, progress))
@@ -96,7 +96,7 @@ def write_tables(results: dict) -> None:
     fill(README, "compare_real", table(results, IN_README) + REST)
 
 
-def table(results: dict, methods=tuple(CONTENDERS)) -> str:
+def table(results: dict, methods=tuple(METHODS)) -> str:
     """R@1 / MAP@R of these methods on every dataset; in bold what no method measured there exceeds."""
     lines = [f"| R@1 / MAP@R | {' | '.join(results)} |", "|---" * (len(results) + 1) + "|"]
     for name in methods:

@@ -24,7 +24,7 @@ COMMANDS = {
     "refine by a model": "refine vectors.npy --model model --out {out}/by-model.npy --json",
     "refine and keep": "refine vectors.npy --labels labels.npy --pictures photos --split train,test --run {out}/run",
     "evaluate": "evaluate vectors.npy --labels labels.npy --json",
-    "compare": "compare vectors.npy --labels labels.npy --methods lda,alpha-qe-8-3,universal",
+    "compare": "compare vectors.npy --labels labels.npy --methods {methods}",  # all that do not learn with torch
     "plot drift": "plot drift {out}/run --out {out}/drift.png",
     "plot query": "plot query {out}/run --out {out}/query.png",
     "plot sheet": "plot sheet {out}/run --out {out}/sheet.png",
@@ -56,10 +56,12 @@ def run_commands(commands: dict[str, str], out: Path) -> dict[str, dict]:
     from typer.testing import CliRunner
 
     from entourage.cli import app
+    from entourage.compare.methods import METHODS
 
+    methods = ",".join(name for name, spec in METHODS.items() if spec.learns_with is None)
     outcomes = {}
     for name, line in commands.items():
-        ended = CliRunner().invoke(app, shlex.split(line.format(out=out)))
+        ended = CliRunner().invoke(app, shlex.split(line.format(out=out, methods=methods)))
         error = "" if ended.exception is None else repr(ended.exception)
         outcomes[name] = {"code": ended.exit_code, "out": ended.stdout, "err": ended.stderr, "exception": error}
     return outcomes

@@ -31,6 +31,7 @@ MOST_LAYERS, MOST_NAMES = 11, 24
 # The rooms a heavy library is imported in; equality, so that a room that no longer needs it goes.
 HEAVY = {
     "faiss": set(),
+    "jinja2": {"report"},
     "matplotlib": {"data", "figures"},  # data: the fonts it ships are what the built-in glyphs are drawn with
     "numba": {"runtime"},
     "pytorch_metric_learning": {"training"},
@@ -85,9 +86,13 @@ def imported(source: str) -> set[str]:
 
 
 def libraries(source: str) -> set[str]:
-    """The top-level packages that a source imports, anywhere in it."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
+    """The top-level packages that a source imports, anywhere in it but for type checkers, which load nothing."""
+    tree, found = ast.parse(source), set()
+    for_checkers = [
+        node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+    ]
+    unloaded = {id(inside) for node in for_checkers for inside in node.body}
+    for node in (each for each in ast.walk(tree) if id(each) not in unloaded):
         if isinstance(node, ast.Import):
             found |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -254,6 +259,11 @@ def test_the_top_of_the_package_imports_nothing_heavy_by_itself():
 )
 def test_an_import_in_the_wrong_direction_would_be_seen(module, source, count):
     assert len(violations(module, source)) == count
+
+
+def test_a_library_is_seen_where_it_is_loaded():
+    source = "import a.b\nif TYPE_CHECKING:\n    from c import C\ndef f():\n    from d import D"
+    assert libraries(source) == {"a", "d"}
 
 
 def test_modules_that_need_each_other_would_be_seen():

@@ -58,4 +58,4 @@ def test_the_examples_in_docstrings_run(name):
 def test_the_examples_are_found_at_all():
     finder = doctest.DocTestFinder()
     examples = [test for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples]
-    assert {"entourage.values.Embeddings", "entourage.neighbors.search"} <= {test.name for test in examples}
+    assert {"entourage.values.embeddings.Embeddings", "entourage.neighbors.search"} <= {test.name for test in examples}

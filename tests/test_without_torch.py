@@ -93,6 +93,14 @@ def test_the_kept_run_and_its_report_are_the_same_but_for_time(outcomes, folder)
     assert pages[0].count("<img") == pages[1].count("<img") > 1
 
 
+def test_a_method_that_does_not_learn_with_torch_is_left_out_by_no_comparison(outcomes):
+    table = outcomes["without"]["outcomes"]["compare"]["out"]
+    rows = [line.split() for line in table.splitlines()]
+    for method in ("raw", "lda", "k-reciprocal", "diffusion", "whitening+alpha-qe", "universal"):
+        assert any(row[:1] == [method] for row in rows)
+    assert "skipped" not in table
+
+
 def test_nothing_on_the_path_so_much_as_asks_for_torch(outcomes):
     """Importing it takes seconds, where it is installed and not needed."""
     if _has_driver():

@@ -8,7 +8,6 @@ size, into memory that is there, by numpy or by torch, whichever is faster.
 """
 
 import threading
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,21 +16,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from entourage.neighbors import search
-from entourage.refiner.graph import Graph
 from entourage.refiner.paper import attention_cpu
 from entourage.refiner.paper.network import FEW, PaperNetwork
-from entourage.refiner.relations import relation_features
 from entourage.refiner.universal import universal_network
 from entourage.runtime.randomness import seeded_weights
 from entourage.runtime.threads import blocks, in_threads
 from entourage.values import Embeddings, Neighbors
+from headline import PAPERS_GPU, STEPS, refined_given
 from samples import clustered_items
 from timing import Result, best_times
 
 __all__ = ["run"]
 
-DIM, BLOCKS, NEIGHBORS, STEPS = 512, 8, 8, 5
-PAPERS_GPU = 13_000  # embeddings a second, given neighbours
+DIM, BLOCKS, NEIGHBORS = 512, 8, 8
 SAMPLE = 8  # the naive form, whose work is the same for every query, is timed on each eighth and counted eight times
 BATCH = 1024
 TORCH_AT_ONCE = 4096  # with which torch multiplies fastest
@@ -39,14 +36,9 @@ TORCH_AT_ONCE = 4096  # with which torch multiplies fastest
 
 def run(n: int, quick: bool) -> Iterator[Result]:
     items = labelled(n)
-    network = universal_network()
-    k = int(network.n_neighbors)
-    search(items.take(np.arange(min(n, 2048))), k=k)  # compiles what there is to compile
-    start = time.perf_counter()
-    found = search(items, k=k)
-    searching = time.perf_counter() - start
+    found = search(items, k=universal_network().n_neighbors)
     paper = seeded_weights(0, lambda: PaperNetwork(DIM, BLOCKS)).eval()
-    yield from paper_and_relational(items, found, network, paper, searching, repeats=3)
+    yield from paper_and_relational(items, found, paper, repeats=3)
     yield from served(items, paper)
 
 
@@ -55,7 +47,7 @@ def labelled(n: int, seed: int = 0) -> Embeddings:
     return Embeddings.from_vectors(vectors, labels=labels)
 
 
-def paper_and_relational(items, found, network, paper, searching: float, repeats: int) -> Iterator[Result]:
+def paper_and_relational(items: Embeddings, found: Neighbors, paper: PaperNetwork, repeats: int) -> Iterator[Result]:
     e, rows = torch.from_dlpack(items.vectors), torch.from_numpy(found.rows[:, :NEIGHBORS].copy())
     some, used = slice(None, None, SAMPLE), len(rows.unique())
     refined = {}
@@ -64,7 +56,7 @@ def paper_and_relational(items, found, network, paper, searching: float, repeats
         "products": lambda: products(e, used),
         "products by torch": lambda: torch_products(e, used),
         "naive": lambda: refined.update(naive=naive(paper, e[some], e, rows[some])),
-        "relational": lambda: relational(network, items, found),
+        "relational": lambda: refined_given(items, found),
     }
     seconds = best_times(contenders, repeats)
     difference = (refined["fused"] - refined["naive"]).abs().max().item()
@@ -82,9 +74,6 @@ def paper_and_relational(items, found, network, paper, searching: float, repeats
     for recipe, needed in (("relational", 1.0), ("paper", None)):
         peer = "13,000 a second, the paper's GPU"
         yield Result("refine, given neighbours", recipe, peer, speed[recipe] / PAPERS_GPU, needed, detail)
-    whole = searching + seconds["relational"]
-    detail = sizes | {"seconds": {"search": searching, "relational": seconds["relational"]}, "per_second": n / whole}
-    yield Result("refine, with the search", "relational", "13,000 a second", n / whole / PAPERS_GPU, None, detail)
 
 
 @torch.no_grad()
@@ -146,13 +135,6 @@ def torch_products(e: Tensor, used: int) -> None:
             for part in items.split(TORCH_AT_ONCE):
                 for _ in range(times):
                     torch.mm(part, weight, out=place[: len(part)])
-
-
-def relational(network, items: Embeddings, found: Neighbors) -> np.ndarray:
-    """Features, scores, five steps and the blend; the items are distinct, so the neighbours are the graph."""
-    graph = Graph(items, np.arange(len(items)), found, relation_features(found), copy_similarity=np.inf)
-    ((last, _, _),) = network.refine(items, items, found.k, STEPS, last_only=True, graph=graph)
-    return last
 
 
 def served(items: Embeddings, paper: PaperNetwork) -> Iterator[Result]:

@@ -23,7 +23,7 @@ from samples import DIMENSIONS, clustered_items  # noqa: E402
 RESULTS = HERE.parent / "results"
 PAGE = HERE.parent.parent / "docs" / "speed.md"
 SIZES, QUICK_SIZES = (10_000, 30_000, 60_000, 120_000), (3_000, 6_000, 12_000)
-NEIGHBORS, STEPS = 32, 5
+NEIGHBORS = 32
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -60,15 +60,10 @@ def prepare_features(n: int) -> Callable:
 
 
 def prepare_refine(n: int) -> Callable:
-    from entourage.refiner.universal import universal_network
+    from entourage import ContextRefiner
 
-    items, network = _items(n), universal_network()
-
-    def refine():
-        for _ in network.refine(items, items, network.n_neighbors, STEPS):
-            pass
-
-    return refine
+    vectors, _ = clustered_items(n)
+    return lambda: ContextRefiner().fit_transform(vectors)
 
 
 def prepare_metrics(n: int) -> Callable:

@@ -1,7 +1,7 @@
 """Entourage: better retrieval by letting every embedding look at its neighbours."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from entourage.values import Trajectory as Trajectory
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'entourage' has no attribute {name!r}")
     return getattr(import_module(f"entourage.{_HOMES[name]}"), name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__

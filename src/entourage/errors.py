@@ -8,10 +8,11 @@
     ├── NotFittedError               an estimator used before fit; also scikit-learn's error of that name
     └── MissingExtra (ImportError)   an optional part that is not installed; names the pip line
 
-The command line turns each into one sentence on standard error and exit code 2. What works, but hardly as intended,
-is an EntourageWarning.
+The command line prints each as one sentence on standard error and exits with code 2. What works, but probably not as
+intended, is an EntourageWarning.
 """
 
+import os
 from typing import TYPE_CHECKING
 
 __all__ = [
@@ -31,7 +32,7 @@ class EntourageError(Exception):
 
 
 class EntourageWarning(UserWarning):
-    """Something that works, but hardly as intended: vectors returned as they are, scores that mean nothing."""
+    """Something that works, but probably not as intended: vectors returned unchanged, scores that mean little."""
 
 
 class InputError(EntourageError, ValueError):
@@ -43,13 +44,22 @@ class FileError(EntourageError, OSError):
 
 
 class CorruptImage(FileError):
-    """A picture that cannot be decoded: truncated, of another kind, or not there. `path` names the file.
+    """A picture that cannot be decoded: truncated, of another kind, or missing. `path` names the file.
 
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    reason : str
+        Why it cannot be decoded, as a clause such as "it is empty".
+
+    Examples
+    --------
     >>> str(CorruptImage("birds/7.jpg", "it is empty"))
     'birds/7.jpg cannot be decoded as an image: it is empty; replace or remove it'
     """
 
-    def __init__(self, path, reason: str):
+    def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
         super().__init__(f"{path} cannot be decoded as an image: {reason}; replace or remove it")
         self.path = str(path)
 
@@ -61,18 +71,27 @@ class ModelError(EntourageError, ValueError):
 class MissingExtra(EntourageError, ImportError):
     """An optional part that is not installed.
 
+    Parameters
+    ----------
+    extra : str
+        The extra of the package that brings it.
+    purpose : str
+        What it is needed for, as the subject of a sentence.
+
+    Examples
+    --------
     >>> MissingExtra("faiss", "approximate search").args[0]
     "approximate search needs an optional part that is not installed: pip install 'entourage[faiss]'"
     """
 
-    def __init__(self, extra: str, purpose: str):
+    def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs an optional part that is not installed: pip install 'entourage[{extra}]'")
 
 
 if TYPE_CHECKING:
     from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
 
-    class NotFittedError(EntourageError, _SklearnNotFittedError):
+    class NotFittedError(EntourageError, _SklearnNotFittedError):  # type: ignore[misc]  # which has no types
         """An estimator used before `fit`."""
 
 
@@ -83,5 +102,6 @@ def __getattr__(name: str) -> type[EntourageError]:
     from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
 
     body = {"__doc__": "An estimator used before `fit`.", "__module__": __name__}
-    globals()[name] = type(name, (EntourageError, _SklearnNotFittedError), body)
-    return globals()[name]
+    error: type[EntourageError] = type(name, (EntourageError, _SklearnNotFittedError), body)
+    globals()[name] = error
+    return error

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 SPEED = ROOT / "benchmarks" / "speed"
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+MEASURES_MEMORY = os.access("/proc/self/clear_refs", os.W_OK)
 KEYS = {"bench", "contender", "peer", "ratio", "needed", "ok", "detail"}
 
 
@@ -85,7 +86,8 @@ def test_memory_is_measured_in_a_process_of_its_own(speed):
     import children
 
     cost = children.cost_in_child(functools.partial(functools.partial, np.ones), 8_000_000)  # np.ones(n): 61 MB
-    assert cost.seconds > 0 and (cost.mb is None or 50 < cost.mb < 90)
+    assert cost.seconds > 0
+    assert 50 < cost.mb < 90 if MEASURES_MEMORY else cost.mb is None
 
 
 def write_benches(folder: Path, **sources: str) -> None:
@@ -164,7 +166,7 @@ def test_growth_is_tabled_and_drawn(speed, no_children, tmp_path):
     scaling.main(["--sizes", "60", "120", "--out", str(tmp_path)])
     rows = json.loads((tmp_path / "scaling.json").read_text())
     assert len(rows) == 8 and {row["n"] for row in rows} == {60, 120}
-    assert all(row["seconds"] > 0 and (row["mb"] is None or row["mb"] >= 0) for row in rows)
+    assert all(row["seconds"] > 0 and (row["mb"] is not None) == MEASURES_MEMORY for row in rows)
     assert "| metrics (search included) |" in (tmp_path / "scaling.md").read_text()
     assert (tmp_path / "scaling.png").stat().st_size > 10_000
 

@@ -17,7 +17,7 @@ BAD = {
     "zero vector": (f"refine zero.npy {REFINE}", "zero.npy: row 3 of the vectors is all zeros"),
     "NaN in the context": (f"refine v.npy --context nan.npy {REFINE}", "nan.npy: row 3"),
     "NaN in the gallery": ("evaluate v.npz --gallery nan.npy --gallery-labels l.npy", "nan.npy: row 3"),
-    "wrong dimension": (f"refine wide.npy {REFINE}", "the vectors have 16 dimensions but the model was trained on 8"),
+    "wrong dimension": (f"refine wide.npy {REFINE}", "have 16 dimensions, but this PaperRefiner was fitted on 8; use"),
     "wrong gallery": ("evaluate v.npz --gallery wide.npy --gallery-labels l.npy", "8 dimensions and the gallery 16"),
     "k >= N to refine": (f"refine few.npy {REFINE}", "5 vectors to find k ="),
     "k >= N to fit": (
@@ -54,7 +54,7 @@ BAD = {
     # outputs
     "output in the way": ("refine v.npy --model model --out there.npy", "there.npy exists already"),
     "model in the way": ("fit v.npy --labels l.npy --out model", "model exists already"),
-    "never ours to replace": ("fit v.npz --out precious --overwrite", "precious is a folder that entourage did not"),
+    "never ours to replace": ("fit v.npz --out precious --overwrite", "precious is a folder that Entourage did not"),
     "model over a file": ("fit v.npz --out l.csv --overwrite", "--out is l.csv; wanted the name of a folder"),
     "model over here": ("fit v.npz --out . --overwrite", "--out is .; wanted the name of a folder"),
     "another format": ("refine v.npy --model model --out out.npz", "call it out.npy"),

@@ -122,7 +122,7 @@ def test_a_skipped_method_says_why(inside):
         ("v.npz --methods raw --split no.txt", "no.txt does not exist"),
         (
             "v.npz --methods raw --split bad.txt",
-            "entry 599 of the split is 'dev' (1 such); wanted the word train or test",
+            "entry 599 of the split is 'dev', and 1 in all are neither 'train' nor 'test'",
         ),
         ("v.npz --methods raw --split short.txt", "shape (599,) for 600 vectors"),
         ("v.npz --methods raw --split l.npy", "entry 0 of the split is '0'"),

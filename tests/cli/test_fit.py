@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.cli.shop import CLASSES, COUNT, FIT, files, run
 
-from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner import ContextRefiner, PaperRefiner
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import read_vectors
 
@@ -29,7 +29,7 @@ def test_fit_writes_a_model_and_reports_it(inside, tmp_path):
     assert report["model"] == f"{tmp_path}/m"
     assert set(report["metrics"]) == {"held_out_map@r_raw", "held_out_map@r_refined"}
     with collected_warnings() as warnings:
-        fitted = ContextRefiner(recipe="paper", n_blocks=2, epochs=2).fit(read_vectors("v.parquet"))
+        fitted = PaperRefiner(n_blocks=2, epochs=2).fit(read_vectors("v.parquet"))
     assert report["metrics"] == pytest.approx(fitted.report()["metrics"]) and report["warnings"] == warnings
     assert [point["epoch"] for point in report["curve"]] == [0, 1, 2]
 

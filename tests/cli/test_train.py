@@ -95,7 +95,7 @@ def test_the_rule_of_sequences_is_that_of_evaluate_on_the_embedded_splits(inside
     evaluate = f"evaluate {tmp_path}/query.npz --gallery {tmp_path}/gallery.npz --no-nmi --json"
     scores = document(run(evaluate))
     assert scores["metrics"] == shown["metrics"] and "map" in scores["metrics"]
-    assert "same_sequence" not in document(run(f"{evaluate} --all-shots"))["protocol"]
+    assert "same_sequence" not in document(run(f"{evaluate} --no-exclusions"))["protocol"]
     lost = run(f"embed {tmp_path}/birds.csv --model {tmp_path}/run --split query --out {tmp_path}/query.npy --json")
     assert lost.exit_code == 0 and "cannot hold cameras and sequences" in lost.stderr
 
@@ -199,7 +199,7 @@ BAD = {
     "unknown device": ("train birds --device tpu --out out", "the device is 'tpu'"),
     "hopeless rate": (f"train birds --out out {TRAIN} --learning-rate 1e30", "lower the learning rate"),
     "folder in the way": ("train birds --out there", "there exists already; choose another name or allow overwriting"),
-    "never ours": ("train birds --out there --overwrite", "there is a folder that entourage did not write"),
+    "never ours": ("train birds --out there --overwrite", "there is a folder that Entourage did not write"),
     "over a file": ("train birds --out good.toml --overwrite", "good.toml; wanted the name of a folder"),
     "no such place": ("train birds --out new/out", "the folder new does not exist; create it"),
     "nothing to resume": ("train birds --out out --resume", "there is no out.partial to resume; run without"),

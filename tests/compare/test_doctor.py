@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 
 from entourage import ContextRefiner, Embeddings, evaluate
 from entourage.cli import app
-from entourage.compare.doctor import Diagnosis, Finding, examine, judge
+from entourage.compare.doctor import Diagnosis, Finding, examine, verdict
 from entourage.evaluation import mean_average_precision_at_r
-from entourage.refiner.graph import build_graph
 from entourage.refiner.universal import forecast, universal_network
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -80,28 +79,32 @@ def test_the_estimate_is_that_of_the_refiner(items, seen):
     assert seen["estimated_purity"] == pytest.approx(forecast(items).purity, abs=1e-7)
 
 
-def test_the_suggested_k_is_how_many_the_scorer_believes_in(items, seen):
-    network = universal_network()
-    chances = network.scorer.probabilities(build_graph(items, universal_network().n_neighbors).relations)
-    assert chances[:, -1].mean() < 0.5
-    assert seen["suggested_k"] == round(float(chances.sum(axis=1).mean()))
+def suggested_k(classes: int, size: int, noise: float) -> int:
+    return values(examine(Embeddings.from_vectors(clusters(classes, size, noise)[0])))["suggested_k"]
 
 
-def test_the_suggested_k_goes_on_where_the_list_ends_too_early():
-    vectors, _ = load_digits(return_X_y=True)
-    items = Embeddings.from_vectors(vectors)
-    chances = universal_network().scorer.probabilities(build_graph(items, universal_network().n_neighbors).relations)
-    assert chances[:, -1].mean() > 0.5
-    assert values(examine(items))["suggested_k"] == round(2 * float(chances.sum(axis=1).mean()))
+@pytest.mark.parametrize("size", [7, 9, 11])
+@pytest.mark.parametrize("noise", [0.3, 0.6])
+def test_the_suggested_k_is_how_many_others_a_compact_class_has(size, noise):
+    assert abs(suggested_k(40, size, noise) - (size - 1)) <= 1
 
 
-@pytest.mark.parametrize(("size", "noise", "bounds"), [(2, 1.0, (4, 4)), (40, 0.5, (18, 24))])
-def test_the_suggested_k_follows_the_classes(size, noise, bounds):
-    found = values(examine(Embeddings.from_vectors(clusters(50, size, noise)[0])))
-    assert bounds[0] <= found["suggested_k"] <= bounds[1]
+def test_the_suggested_k_is_lower_where_classes_overlap_and_never_below_four():
+    assert suggested_k(40, 11, 0.3) > suggested_k(40, 11, 1.0) > suggested_k(40, 2, 0.3) == 4
 
 
-def test_the_suggested_k_is_no_more_than_refinement_looks_at():
+@pytest.mark.parametrize("size", [17, 31])
+def test_the_suggested_k_goes_on_where_the_list_ends_within_the_class(size):
+    searched = universal_network().n_neighbors
+    assert searched < size - 1 and searched < suggested_k(40, size, 0.3) <= 24
+
+
+def test_the_suggested_k_of_digits_has_room_for_their_large_classes():
+    found = values(examine(Embeddings.from_vectors(load_digits(return_X_y=True)[0])))
+    assert universal_network().n_neighbors < found["suggested_k"] <= 24
+
+
+def test_the_suggested_k_is_no_more_than_refinement_uses():
     assert values(examine(Embeddings.from_vectors(np.eye(11))))["suggested_k"] == 2
 
 
@@ -251,9 +254,9 @@ def test_verdicts_come_true(name):
     assert outcome(examine(Embeddings.from_vectors(vectors, labels=labels))) == with_labels
     change, unchanged = gain(vectors, labels)
     assert unchanged == (without == "will not help")
-    for verdict in (without, with_labels):
-        assert change > {"should help": 0.01}.get(verdict, -0.002)
-        assert verdict != "will do little" or change < 0.03
+    for expected in (without, with_labels):
+        assert change > {"should help": 0.01}.get(expected, -0.002)
+        assert expected != "will do little" or change < 0.03
 
 
 @pytest.mark.parametrize("classes", [2, 10])
@@ -278,22 +281,22 @@ def test_the_verdict_names_the_reason_and_what_to_do():
         "possible_map@r": 0.9,
         "map@r": 0.5,
     }
-    assert judge(fine, 64) == (
+    assert verdict(fine, 64) == (
         "refinement should help: about 70 % of the nearest neighbours seem to belong together. "
         "Next: entourage refine, or entourage fit if there are labels."
     )
-    assert "even random vectors" in judge(fine, 8)
-    assert "only 10 %" in judge(fine | {"estimated_purity": 0.1}, 64)
-    assert "already pure" in judge(fine | {"estimated_purity": 0.99}, 64)
-    assert "60 % of the nearest" in judge(labelled, 64) and judge(labelled, 64).endswith("entourage fit.")
-    assert judge(labelled | {"usable_classes": 5}, 64).endswith("entourage refine, as there are few classes.")
-    assert "0.5 points below" in judge(labelled | {"map@r": 0.895}, 64)
-    assert "collect more per class" in judge(labelled | {"possible_purity": 0.0, "room": None}, 64)
-    assert "check the labels" in judge(labelled | {"above_chance": 0.1}, 64)
-    assert "may help: only 60 %" in judge(labelled | {"above_chance": 0.3}, 64)
-    assert "may help: 60 %" in judge(labelled | {"possible_purity": 0.2}, 64)
-    assert "only labels can teach which" in judge(labelled | {"estimated_purity": 0.1}, 64)
-    assert "collect 6 classes" in judge(labelled | {"estimated_purity": 0.1, "usable_classes": 5}, 64)
+    assert "even random vectors" in verdict(fine, 8)
+    assert "only 10 %" in verdict(fine | {"estimated_purity": 0.1}, 64)
+    assert "already pure" in verdict(fine | {"estimated_purity": 0.99}, 64)
+    assert "60 % of the nearest" in verdict(labelled, 64) and verdict(labelled, 64).endswith("entourage fit.")
+    assert verdict(labelled | {"usable_classes": 5}, 64).endswith("entourage refine, as there are few classes.")
+    assert "0.5 points below" in verdict(labelled | {"map@r": 0.895}, 64)
+    assert "collect more per class" in verdict(labelled | {"possible_purity": 0.0, "room": None}, 64)
+    assert "check the labels" in verdict(labelled | {"above_chance": 0.1}, 64)
+    assert "may help: only 60 %" in verdict(labelled | {"above_chance": 0.3}, 64)
+    assert "may help: 60 %" in verdict(labelled | {"possible_purity": 0.2}, 64)
+    assert "only labels can teach which" in verdict(labelled | {"estimated_purity": 0.1}, 64)
+    assert "collect 6 classes" in verdict(labelled | {"estimated_purity": 0.1, "usable_classes": 5}, 64)
 
 
 # ---- the command line ----------------------------------------------------------------------------------------------

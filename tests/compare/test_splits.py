@@ -1,11 +1,11 @@
-"""Who learns from what: half of the classes, or as told."""
+"""Which items are learned from: those of half of the classes, or those a column names."""
 
 import numpy as np
 import pytest
 from tests.compare.samples import clusters
 
-from entourage.compare.bakeoff import compare
-from entourage.compare.splits import split_as_told, split_half
+from entourage.compare.comparison import compare
+from entourage.compare.splits import split_given, split_half
 from entourage.errors import InputError
 from entourage.values import Embeddings
 
@@ -28,19 +28,19 @@ def test_half_is_the_first_half_of_the_sorted_classes():
         (["train", "test"], r"shape \(2,\) for 3 vectors"),
         (["train", "test", "val"], "entry 2 of the split is 'val'"),
         ([0, 1, 1], "entry 0 of the split is '0'"),
-        ([True, False, True], "wanted the word train or test"),
+        ([True, False, True], "neither 'train' nor 'test'"),
         (["train"] * 3, "no entry of the split is 'test'"),
         (["test"] * 3, "no entry of the split is 'train'"),
     ],
 )
 def test_a_split_that_says_anything_else_is_refused(parts, message):
     with pytest.raises(InputError, match=message):
-        split_as_told(Embeddings.from_vectors(np.eye(3), labels=[0, 1, 2]), parts)
+        split_given(Embeddings.from_vectors(np.eye(3), labels=[0, 1, 2]), parts)
 
 
 def test_overlapping_classes_are_a_warning():
     items = clusters()
-    training, test = split_as_told(items, np.where(np.arange(len(items)) % 2, "train", "test"))
+    training, test = split_given(items, np.where(np.arange(len(items)) % 2, "train", "test"))
     comparison = compare(training, test, ["raw"])
     assert comparison.warnings == (
         "10 of the test classes are training classes too: this is not a zero-shot comparison",

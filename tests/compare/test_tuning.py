@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.compare.samples import clusters
 
-from entourage.baselines import Chain, LinearHead, QueryExpansion, Raw, VectorMethod, fit_linear_head
+from entourage.baselines import Chain, LinearHead, QueryExpansion, Raw, VectorMethod, fit_linear_head, with_random_state
 from entourage.baselines.method import with_vectors
-from entourage.compare.bakeoff import compare
-from entourage.compare.tuning import Judge, Trial, best_trial, choose_settings
+from entourage.compare.comparison import compare
+from entourage.compare.tuning import Trial, Validation, best_trial, choose_settings
 from entourage.evaluation import evaluate_ranking
 from entourage.refiner.rehearsal import make_rehearsals
 from entourage.training.linear_maps import head_maps_by_epoch
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Ordered(VectorMethod):
-    """Ranks as told by `best`: "same" puts the query's class first (labels read from the ids), "other" last."""
+    """Ranks by `best`: "same" puts the query's class first (labels read from the ids), "other" last."""
 
-    def __init__(self, best="same"):
+    def __init__(self, best: str = "same"):
         self.best = best
 
     def _moved(self, items):
@@ -54,7 +54,7 @@ def test_the_better_candidate_is_chosen_on_held_out_classes(telling):
 def test_stages_build_on_the_best_so_far_and_may_all_be_refused(telling):
     stages = [[{"k": 2}, {"k": 4}], [{"steps": 2}], [{"blend": 0.3}]]
     choice = choose_settings(QueryExpansion, stages, telling)
-    raw_recall = Judge(telling, seed=0).scores(Raw())[0]
+    raw_recall = Validation(telling, seed=0).scores(Raw())[0]
     first = best_trial(choice.trials[:2], raw_recall).settings
     assert choice.trials[2].settings == first | {"steps": 2}
     assert choice.settings in [trial.settings for trial in choice.trials]
@@ -64,7 +64,7 @@ def test_stages_build_on_the_best_so_far_and_may_all_be_refused(telling):
 def test_without_classes_to_hold_out_defaults_stay():
     items = clusters(n_classes=3)
     assert choose_settings(QueryExpansion, [[{"k": 1}]], items).trials == ()
-    assert "settings stay at their defaults" in compare(items, clusters(seed=1), ["average-qe"]).warnings[-1]
+    assert "all methods keep their default settings" in compare(items, clusters(seed=1), ["average-qe"]).warnings[-1]
 
 
 def test_a_choice_depends_on_the_seed_by_the_classes_held_out():
@@ -85,7 +85,7 @@ def test_heads_of_one_training_are_those_of_many():
 
 def test_sharing_work_between_trials_changes_no_score():
     items = clusters(n_classes=8)
-    shared, rehearsals = Judge(items, seed=0), make_rehearsals(items, items.labels, 0)
+    shared, rehearsals = Validation(items, seed=0), make_rehearsals(items, items.labels, 0)
     for method in (
         LinearHead(epochs=2),
         Chain(LinearHead(epochs=2), QueryExpansion(k=4)),
@@ -94,6 +94,6 @@ def test_sharing_work_between_trials_changes_no_score():
         LinearHead(epochs=3, learning_rate=1e-2),
         Raw(),
     ):
-        alone = [evaluate_ranking(r.held_out, method.fit(r.training).rank) for r in rehearsals]
+        alone = [evaluate_ranking(r.held_out, with_random_state(method, 0).fit(r.training).rank) for r in rehearsals]
         expected = [np.mean([scores[name].mean() for scores in alone]) for name in ("recall@1", "map@r")]
         assert shared.scores(method) == tuple(expected)

@@ -21,8 +21,8 @@ def test_half_of_the_classes_train_and_the_others_test_in_the_order_of_the_file(
     assert (train.labels.tolist(), train.ids.tolist()) == (["a", "a"], [1, 3])
     assert (test.labels.tolist(), test.ids.tolist()) == (list("cbcb"), [0, 2, 4, 5])
     assert test.vectors.tolist() == VECTORS[[0, 2, 4, 5]].tolist() and test.cameras.tolist() == [1, 3, 2, 3]
-    assert data.load(str(file), "train", train_share=0.7, all_shots=True).labels.tolist() == list("abab")
-    assert data.load(file, "test", all_shots=True).cameras is None
+    assert data.load(str(file), "train", train_share=0.7, exclusions=False).labels.tolist() == list("abab")
+    assert data.load(file, "test", exclusions=False).cameras is None
 
 
 def test_the_whole_file_needs_no_labels(tmp_path):

@@ -137,7 +137,7 @@ def test_one_set_searched_in_itself_as_by_a_plain_loop():
 def test_cameras_on_one_side_only_are_refused():
     queries = Embeddings.from_vectors(angles(0), labels=[1], cameras=[1])
     gallery = Embeddings.from_vectors(angles(5), labels=[1])
-    with pytest.raises(InputError, match="cameras are known of the queries and not of the gallery"):
+    with pytest.raises(InputError, match="the queries have cameras and the gallery have none"):
         evaluate_embeddings(queries, gallery)
 
 
@@ -145,13 +145,13 @@ def test_a_gallery_in_which_nothing_counts_is_refused():
     queries = Embeddings.from_vectors(angles(0), labels=[1], cameras=[1])
     with pytest.raises(InputError, match="no query has a match"):
         evaluate_embeddings(queries, Embeddings.from_vectors(angles(5, 6), labels=[1, 2], cameras=[1, 2]), nmi=False)
-    with pytest.raises(InputError, match="every item of the gallery is labelled 2, as junk"):
+    with pytest.raises(InputError, match="every gallery item is labelled 2, as junk"):
         evaluate_embeddings(queries, Embeddings.from_vectors(angles(5), labels=[2], cameras=[1]), junk=2)
 
 
 def test_junk_among_the_queries_is_refused():
     items = people(20, seed=0)
-    with pytest.raises(InputError, match="items to be searched for are labelled -1, as junk"):
+    with pytest.raises(InputError, match="queries are labelled -1, as junk"):
         evaluate_embeddings(items, junk=-1)
 
 

@@ -190,9 +190,13 @@ def test_the_protocol_names_every_convention():
 
 def test_the_document_survives_json_and_every_metric_is_a_fraction():
     vectors, labels = clusters()
-    document = evaluate(vectors, labels).document()
+    scores = evaluate(vectors, labels)
+    document = scores.document()
     assert json.loads(json.dumps(document)) == document
-    assert all(type(value) is float and 0 <= value <= 1 for value in document["metrics"].values())
+    means = {name: values.mean() for name, values in scores.per_query.items()}
+    assert {name: value for name, value in document["metrics"].items() if name != "nmi"} == pytest.approx(means)
+    perfect = evaluate(np.eye(12)[np.repeat(np.arange(12), 9)], np.repeat(np.arange(12), 9)).document()["metrics"]
+    assert perfect == dict.fromkeys(document["metrics"], 1.0)
 
 
 def test_nmi_can_be_skipped_and_the_protocol_says_so():
@@ -209,7 +213,7 @@ def test_nmi_can_be_skipped_and_the_protocol_says_so():
     [
         (lambda: evaluate(angles(0, 1), ["a", "b"], gallery=angles(2)), "without gallery_labels"),
         (lambda: evaluate_embeddings(Embeddings.from_vectors(angles(0, 1))), "no labels"),
-        (lambda: evaluate(angles(0), ["a"]), "1 item to search in"),
+        (lambda: evaluate(angles(0), ["a"]), "the query is the only item to search in"),
         (lambda: evaluate(angles(0, 1), ["a", "a"], no_match="ignore", nmi=False), "'ignore'"),
         (lambda: evaluate(angles(0, 1), ["a"]), "1 labels for 2 vectors"),
     ],

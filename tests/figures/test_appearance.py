@@ -52,7 +52,7 @@ def test_a_damaged_picture_is_none():
 
 @pytest.mark.parametrize("what", ["labels", "texts", "cameras", "sequences"])
 def test_as_many_labels_and_texts_as_ids(what):
-    with pytest.raises(InputError, match=f"there are 2 {what} for 3 ids; wanted one of each per item"):
+    with pytest.raises(InputError, match=f"2 {what} for 3 ids; wanted one of each per item"):
         Appearance(np.arange(3), **{what: np.array(["a", "b"])})
 
 

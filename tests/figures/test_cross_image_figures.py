@@ -7,9 +7,9 @@ from tests.figures.legible import check_legible
 
 from entourage.errors import InputError
 from entourage.figures.attention_maps import draw_attention
-from entourage.figures.cells import INK, NEUTRAL, RIGHT, WRONG
 from entourage.figures.gradients import draw_gradients
 from entourage.figures.parts import draw_parts
+from entourage.figures.sheet import INK, NEUTRAL, RIGHT, WRONG
 
 GREY, COLOUR = np.full((16, 16), 90, np.uint8), np.full((16, 12, 3), 120, np.uint8)
 
@@ -139,7 +139,9 @@ def test_where_nothing_was_counted_there_is_no_median():
     ],
 )
 def test_no_epoch_to_draw_is_refused(counts, seen):
-    with pytest.raises(InputError, match=rf"no epoch has gradients of all .*\({seen}\); wanted one .* probe_batches"):
+    with pytest.raises(
+        InputError, match=rf"no epoch has gradients of all .*\({seen}\); wanted at least one: .* probe_batches"
+    ):
         draw_gradients(counts, EDGES, "Title")
 
 

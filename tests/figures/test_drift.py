@@ -9,10 +9,10 @@ from PIL import Image
 from entourage.errors import InputError
 from entourage.figures import drift
 from entourage.figures.appearance import Appearance
-from entourage.figures.cells import NEUTRAL
 from entourage.figures.drift import DriftPicture, at_moment, draw_drift
+from entourage.figures.free_space import FreeSpace
 from entourage.figures.label_styles import NAMED, far_apart
-from entourage.figures.room import Room
+from entourage.figures.sheet import NEUTRAL
 
 
 def places(n=60, classes=4, steps=3, seed=0):
@@ -162,7 +162,7 @@ def test_frames_are_neutral_without_labels():
 
 def test_a_full_sheet_is_not_searched_for_every_item(monkeypatch):
     tried = []
-    monkeypatch.setattr(Room, "place", lambda self, *where, **how: tried.append(where))
+    monkeypatch.setattr(FreeSpace, "place", lambda self, *where, **how: tried.append(where))
     positions, _ = places(200)
     draw_drift(positions, looks(n=200, texts=["some words"] * 200), "Title", thumbnails=4)
     assert len(tried) == 40
@@ -229,18 +229,18 @@ def test_one_step_and_one_item_are_drawn_too():
 
 
 def test_positions_must_fit_the_items():
-    with pytest.raises(InputError, match=r"positions have shape \(60, 2\) for 60 items; wanted \(T \+ 1, N, 2\)"):
+    with pytest.raises(InputError, match=r"positions have shape \(60, 2\); wanted \(T \+ 1, 60, 2\)"):
         draw_drift(np.zeros((60, 2)), looks(), "Title")
 
 
-# ---- room --------------------------------------------------------------------------------------------------------
+# ---- free space --------------------------------------------------------------------------------------------------
 
 
 def test_what_is_placed_lies_apart_and_off_the_dots():
-    room = Room(4, 3)
+    space = FreeSpace(4, 3)
     dots = np.random.default_rng(0).uniform([1.5, 1], [2.5, 2], size=(50, 2))
-    room.add_dots(dots)
-    middles = np.array([room.place((0.4, 0.3), (2.0, 1.5), farthest=2.0) for _ in range(6)])
+    space.add_dots(dots)
+    middles = np.array([space.place((0.4, 0.3), (2.0, 1.5), farthest=2.0) for _ in range(6)])
     for number, (x, y) in enumerate(middles):
         assert not ((np.abs(dots[:, 0] - x) < 0.2) & (np.abs(dots[:, 1] - y) < 0.15)).any()
         for other in middles[number + 1 :]:
@@ -248,16 +248,16 @@ def test_what_is_placed_lies_apart_and_off_the_dots():
 
 
 def test_a_name_may_lie_on_dots_where_that_is_nearer():
-    room = Room(4, 3)
-    room.add_lines(np.array([[2.0, 1.0]]), np.array([[2.0, 2.0]]))
-    assert room.place((0.5, 0.2), (2.0, 1.5), farthest=0.1) is None
-    assert room.place((0.5, 0.2), (2.0, 1.5), farthest=0.1, per_dot=0.01) == pytest.approx((2.0, 1.5), abs=0.1)
-    assert room.place((0.5, 0.2), (2.0, 1.5), farthest=0.1, per_dot=0.01) is None  # taken now
-    assert room.place((5.0, 0.2), (2.0, 1.5), farthest=9.0) is None  # larger than the sheet
+    space = FreeSpace(4, 3)
+    space.add_lines(np.array([[2.0, 1.0]]), np.array([[2.0, 2.0]]))
+    assert space.place((0.5, 0.2), (2.0, 1.5), farthest=0.1) is None
+    assert space.place((0.5, 0.2), (2.0, 1.5), farthest=0.1, per_dot=0.01) == pytest.approx((2.0, 1.5), abs=0.1)
+    assert space.place((0.5, 0.2), (2.0, 1.5), farthest=0.1, per_dot=0.01) is None  # taken now
+    assert space.place((5.0, 0.2), (2.0, 1.5), farthest=9.0) is None  # larger than the sheet
 
 
 def test_the_line_to_what_was_placed_crosses_nothing():
-    room = Room(4, 3)
-    assert room.place((0.3, 0.3), (2.3, 1.5), farthest=0.1) is not None  # in the way to the right
-    middle = room.place((0.3, 0.3), (2.0, 1.5), farthest=2.0)
+    space = FreeSpace(4, 3)
+    assert space.place((0.3, 0.3), (2.3, 1.5), farthest=0.1) is not None  # in the way to the right
+    middle = space.place((0.3, 0.3), (2.0, 1.5), farthest=2.0)
     assert middle[0] < 2.1 or abs(middle[1] - 1.5) > 0.3

@@ -6,8 +6,8 @@ from scipy.optimize import minimize
 
 from entourage.errors import InputError
 from entourage.figures.projection import follow, landmark_rows, lay_out
+from entourage.figures.projection.affinities import affinities_of
 from entourage.figures.projection.fitting import Repulsion, fit
-from entourage.figures.projection.nearness import nearness_of
 from entourage.neighbors import search
 from entourage.values import Embeddings
 
@@ -53,7 +53,7 @@ def plain_conditional(item, others, k) -> np.ndarray:
     return result
 
 
-def plain_nearness(vectors, fixed, k) -> np.ndarray:
+def plain_affinities(vectors, fixed, k) -> np.ndarray:
     """p_ij of all items to all landmarks, (N, A)."""
     count, result = len(fixed), np.zeros((len(vectors), len(fixed)))
     for place, row in enumerate(fixed):
@@ -80,19 +80,19 @@ def plain_objective(p, fixed, own):
 
 
 @pytest.mark.parametrize("landmarks", [24, 15])
-def test_nearness_is_its_definition(landmarks):
+def test_affinities_are_its_definition(landmarks):
     items = blobs(24, 3)
     fixed, moving = landmark_rows(24, landmarks), np.array([5, 0, 17, 23, 8])
-    nearness, nearest = nearness_of(items.vectors, fixed, moving, 9)
-    np.testing.assert_allclose(nearness.toarray(), plain_nearness(items.vectors, fixed, 9)[moving], atol=2e-6)
+    affinities, nearest = affinities_of(items.vectors, fixed, moving, 9)
+    np.testing.assert_allclose(affinities.toarray(), plain_affinities(items.vectors, fixed, 9)[moving], atol=2e-6)
     for row, place in zip(moving, nearest, strict=True):
         similarities = items.vectors[fixed] @ items.vectors[row] - 9 * (fixed == row)
         assert place == similarities.argmax()
 
 
 def test_a_perplexity_is_a_third_of_the_neighbours(items):
-    nearness, _ = nearness_of(items.vectors, np.arange(60), np.arange(60, 90), 30)
-    p = nearness.toarray() * 60
+    affinities, _ = affinities_of(items.vectors, np.arange(60), np.arange(60, 90), 30)
+    p = affinities.toarray() * 60
     np.testing.assert_allclose(p.sum(axis=1), 1)
     logs = np.log(p, where=p > 0, out=np.zeros_like(p))
     np.testing.assert_allclose(np.exp(-(p * logs).sum(axis=1)), 10, rtol=1e-3)
@@ -102,7 +102,7 @@ def test_a_perplexity_is_a_third_of_the_neighbours(items):
 def test_places_are_minima_of_the_function_found_by_a_library(items, positions, landmarks):
     fixed = landmark_rows(len(items), landmarks)
     moving = np.array([3, 50, 77])
-    p, _ = nearness_of(items.vectors, fixed, moving, 30)
+    p, _ = affinities_of(items.vectors, fixed, moving, 30)
     own = [int(np.flatnonzero(fixed == row)[0]) if row in fixed else -1 for row in moving]
     starts = positions[moving] + [1.5, -1.0]
     places = fit(starts, p, Repulsion(positions[fixed]), np.array(own))
@@ -205,7 +205,7 @@ def test_positions_and_steps_must_fit():
 
 
 def test_neighbours_are_those_of_the_exact_search(items):
-    nearness, _ = nearness_of(items.vectors, np.arange(60), np.arange(60, 90), 7)
+    affinities, _ = affinities_of(items.vectors, np.arange(60), np.arange(60, 90), 7)
     gallery = Embeddings.from_vectors(items.vectors[:60])
     found = search(Embeddings.from_vectors(items.vectors[60:]), gallery, 7)
-    assert [set(row.indices) for row in nearness] == [set(row) for row in found.rows.tolist()]
+    assert [set(row.indices) for row in affinities] == [set(row) for row in found.rows.tolist()]

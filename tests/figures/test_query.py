@@ -9,8 +9,8 @@ from tests.figures.legible import check_legible
 from entourage.data.arrays import ImageArray
 from entourage.errors import InputError
 from entourage.figures.appearance import Appearance
-from entourage.figures.cells import INK, NEUTRAL, RIGHT, WRONG
 from entourage.figures.query import draw_query
+from entourage.figures.sheet import INK, NEUTRAL, RIGHT, WRONG
 from entourage.values import Neighbors
 
 N = 30
@@ -50,7 +50,7 @@ def heights(arrow: FancyArrowPatch) -> tuple[float, float]:
 def test_without_attention_the_two_rankings_stand_alone():
     whole, figure = drawn(), draw_query(IMAGES, 0, neighbours(BEFORE), neighbours(AFTER), None, None, "Title")
     assert not lines(figure) and lines(whole)
-    assert "looks at" not in words(figure) and {"nearest before", "nearest after", "query"} <= set(words(figure))
+    assert "attends to" not in words(figure) and {"nearest before", "nearest after", "query"} <= set(words(figure))
     assert figure.get_size_inches()[0] < whole.get_size_inches()[0]
     check_legible(figure)
 
@@ -139,7 +139,7 @@ def test_query_attended_items_and_both_rankings_are_shown_and_framed():
     assert shown == [0, 2, 3, 4, *BEFORE[:5], *AFTER[:5]]
     frames = [to_hex(p.get_edgecolor()) for p in axes.patches if not p.get_fill() and not isinstance(p, PathPatch)]
     assert frames == [INK, *(WRONG if row % 2 else RIGHT for row in shown[1:])]
-    assert {"Title", "query", "looks at", "nearest before", "nearest after", "even"} <= set(words(drawn()))
+    assert {"Title", "query", "attends to", "nearest before", "nearest after", "even"} <= set(words(drawn()))
 
 
 @pytest.mark.parametrize("kind", ["pictures", "texts", "ids"])
@@ -176,5 +176,5 @@ def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(InputError, match=r"weights have shape \(0, 3\); wanted \(T, 3\)"):
         drawn(weights=WEIGHTS[:0])
     two = Neighbors([[1, 2], [2, 1]], [[0.9, 0.8], [0.9, 0.8]])
-    with pytest.raises(InputError, match="before has neighbours of 2 queries; wanted those of the one"):
+    with pytest.raises(InputError, match="before has neighbours of 2 queries; wanted only those of the query"):
         draw_query(IMAGES, 0, two, neighbours(AFTER), np.array([2, 3, 4]), WEIGHTS, "Title")

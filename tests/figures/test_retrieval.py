@@ -8,8 +8,8 @@ from tests.figures.legible import check_legible
 from entourage.data.arrays import ImageArray
 from entourage.errors import InputError
 from entourage.figures.appearance import Appearance
-from entourage.figures.cells import INK, NEUTRAL, RIGHT, WRONG
 from entourage.figures.retrieval import choose_queries, draw_retrieval
+from entourage.figures.sheet import INK, NEUTRAL, RIGHT, WRONG
 from entourage.values import Neighbors
 
 PIXELS = np.arange(4, dtype=np.uint8)[:, None, None] * np.full((4, 8, 8), 60, np.uint8)
@@ -151,7 +151,7 @@ def test_where_no_query_was_chosen_the_sheet_says_so():
 def test_neighbours_of_other_queries_are_refused(name):
     few = Neighbors(BEFORE.rows[:3], BEFORE.similarities[:3])
     both = {"before": BEFORE, "after": AFTER} | {name: few}
-    with pytest.raises(InputError, match=f"{name} has neighbours of 3 items for 4 queries"):
+    with pytest.raises(InputError, match=f"{name} has neighbours of 3 queries; wanted those of all 4"):
         draw_retrieval(IMAGES, both["before"], both["after"], np.array([0]), GAINS, "Title")
 
 

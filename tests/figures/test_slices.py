@@ -7,7 +7,7 @@ from PIL import Image
 from tests.figures.legible import check_legible
 
 from entourage.figures import save
-from entourage.figures.cells import NEUTRAL
+from entourage.figures.sheet import NEUTRAL
 from entourage.figures.slices import draw_first_slices, draw_specialities
 
 RECALLS = {"baseline": {1: [0.2, 0.3, 0.35], 4: [0.4, 0.5, 0.6]}, "divided": {1: [0.1, 0.3, 0.5], 4: [0.3, 0.5, 0.7]}}

@@ -63,5 +63,7 @@ def test_the_epoch_is_the_one_that_training_keeps(scores):
 
 @pytest.mark.parametrize("entries", [[], [{"epoch": 0, "loss": None, "score": None}]])
 def test_an_empty_log_is_refused(entries):
-    with pytest.raises(InputError, match=f"none of {len(entries)} log entries has a loss or a score; wanted one epoch"):
+    with pytest.raises(
+        InputError, match=f"none of {len(entries)} log entries has a loss or a score; wanted at least one epoch"
+    ):
         draw_training(entries, "Title")

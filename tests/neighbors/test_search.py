@@ -231,7 +231,7 @@ def test_vectors_in_reversed_memory_give_the_same_neighbours():
 @pytest.mark.parametrize("k", [-1, 0, 4, 5, 10**13])
 def test_k_must_leave_room_for_the_item_itself(k):
     items = Embeddings.from_vectors(np.eye(4))
-    with pytest.raises(InputError, match=rf"k = {k} .* wanted 1 ≤ k ≤ 3"):
+    with pytest.raises(InputError, match=rf"k is {k}, .* wanted 1 ≤ k ≤ 3"):
         search(items, k=k)
 
 

@@ -4,7 +4,7 @@ from tests.report.reading import find
 
 from entourage.figures.appearance import Appearance
 from entourage.report.classes import means_by_class
-from entourage.report.rankings import Cell, Ranking, Tally, cells_of
+from entourage.report.rankings import Cell, Ranking, cells_of
 
 RIGHT, WRONG = Cell("cat", True, "data:image/png;base64,AA"), Cell("dog", False, "data:image/png;base64,BB")
 
@@ -57,19 +57,6 @@ def test_short_ids_stand_side_by_side_without_frames_that_judge():
 def test_a_long_text_is_cut():
     shown = find(Cell("a", None, None, "word " * 100).html(), "bdi")[0].text
     assert len(shown) <= 160 and shown.endswith("word…")
-
-
-def test_a_tally_is_a_bar_and_words():
-    html = Tally((3, "got better"), (1, "got worse"), (2000, "unchanged")).html()
-    assert [each.text for each in find(html, "li")] == ["▲ 3 got better", "2,000 unchanged", "▼ 1 got worse"]
-    shares = [each.attributes["style"] for each in find(html, "span") if "style" in each.attributes]
-    assert shares == ["--share: 3", "--share: 2000", "--share: 1"]
-
-
-def test_what_is_none_has_no_place_in_the_bar():
-    html = Tally((3, "found"), (0, "missed"), marks=("✓", "✗")).html()
-    assert [each.text for each in find(html, "li")] == ["✓ 3 found", "✗ 0 missed"]
-    assert sum("style" in each.attributes for each in find(html, "span")) == 1
 
 
 def test_cells_show_what_is_known():

@@ -37,7 +37,7 @@ def test_what_fell_is_said_at_once(html, labelled):
     assert "% of its 10 nearest neighbours" in said
     moved = document["movement"]  # a cosine says little without that of two different items beside it
     to_input, between = (f"{moved[f'mean_cosine_{of}']:.3f}" for of in ("to_input", "of_two_inputs"))
-    assert f"has a cosine of {to_input} to what it was (two different ones had {between})" in said
+    assert f"has a cosine of {to_input} to what it was before (two different vectors had {between})" in said
 
 
 def test_the_table_has_every_metric_and_the_intervals(html, labelled):
@@ -75,7 +75,7 @@ def test_each_query_shows_its_kept_neighbours_before_and_after(html, labelled):
 
 def test_classes_that_gained_and_lost_are_counted(html, labelled):
     captions = [each.text for each in find(html, "caption")]
-    assert any(re.match(r"\d of 6 classes gained; most of all these", text) for text in captions)
+    assert any(re.match(r"\d of 6 classes gained, these the most", text) for text in captions)
     assert "No class lost." in html or any("classes lost" in text for text in captions)
 
 
@@ -98,7 +98,7 @@ def test_without_labels_nothing_is_judged(bare, html):
     footers = [find(each, "footer")[0].text for each in (scored, html)]
     assert "bootstrap" in footers[0] and "bootstrap" not in footers[1] and "`" not in "".join(footers)
     check_whole(html)
-    assert "without labels no score tells" in find(html, "p", "headline")[0].text
+    assert "Without labels there are no scores" in find(html, "p", "headline")[0].text
     assert not find(html, "span", "mark") and not find(html, "table", "scores")
     assert len(find(html, "article")) == 8
     assert all(each.kinds == {"cell"} for each in find(html, "li", "cell"))

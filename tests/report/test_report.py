@@ -59,7 +59,7 @@ def test_its_own_place_is_the_run_and_is_not_taken_twice(labelled, tmp_path):
 
 @pytest.mark.parametrize("name", ["report.pdf", "report", "page.html.txt"])
 def test_other_endings_are_refused_before_any_work(labelled, tmp_path, name):
-    with pytest.raises(InputError, match=r"wanted a name that ends in \.html"):
+    with pytest.raises(InputError, match=r"choose a name that ends in \.html"):
         write_report(labelled, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
@@ -82,7 +82,7 @@ def test_pictures_that_are_gone_are_told_and_ids_shown(labelled, tmp_path):
         html = write_report(run).read_text(encoding="utf-8")
     check_whole(html)
     assert [each.text for each in find(html, "h2")][-1] == "About this report"
-    assert "ids are shown instead" in find(html, "div", "doubts")[-1].text
+    assert "ids are shown instead" in find(html, "div", "warnings")[-1].text
     assert not find(html, "img") and "class 0/0.png" in html
 
 

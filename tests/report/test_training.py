@@ -83,10 +83,10 @@ def test_a_network_is_told_of_with_both_losses_and_what_it_is_good_for(run, tmp_
     assert "entourage refine VECTORS --model net --run KEPT" in said and "those of the encoder alone" in said
     rows = {each.text for each in find(said, "tr")}
     assert "loss of the networkcross-entropy after the messages, weight 0.5" in rows
-    assert {"message-passing steps2", "a batch10 classes of 7 items, each hearing all"} <= rows
-    assert "No network is kept" in training_page(replace(made, folder=tmp_path), []).html()
+    assert {"message-passing steps2", "a batch10 classes of 7 items, each receiving messages from all"} <= rows
+    assert "No network was kept" in training_page(replace(made, folder=tmp_path), []).html()
     del settings["messages"]  # as runs of older versions have it
-    assert "each hearing all" in training_page(made, []).html()
+    assert "each receiving messages from all" in training_page(made, []).html()
 
 
 def test_settings_and_versions_are_those_of_the_run(html, run):
@@ -110,7 +110,7 @@ def test_a_damaged_picture_is_left_out_and_the_rest_is_shown(pictures, tmp_path)
     check_whole(html)
     assert "of 29 queries" in find(html, "p", "headline")[0].text and len(find(html, "article")) == 8
     assert "class 4/3.png" not in [str(item) for item in run.appearance.ids]
-    assert "the test set cannot be looked at again" not in html
+    assert "the test set cannot be loaded again" not in html
 
 
 def test_a_run_whose_pictures_are_gone_still_has_its_page(trained, tmp_path):
@@ -120,7 +120,7 @@ def test_a_run_whose_pictures_are_gone_still_has_its_page(trained, tmp_path):
     (run / "config.json").write_text(json.dumps(config))
     html = training_page(open_training(run), []).html()
     check_whole(html)
-    assert "the test set cannot be looked at again" in find(html, "div", "doubts")[0].text
+    assert "the test set cannot be loaded again" in find(html, "div", "warnings")[0].text
     assert [each.text for each in find(html, "h2")] == ["Scores", "Protocol", "Settings", "Versions"]
     assert [each.text for each in find(html, "th")][1] == "score"
     assert "bootstrap" not in find(html, "footer")[0].text  # there is no interval

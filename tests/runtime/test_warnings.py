@@ -9,17 +9,17 @@ from entourage.runtime.warnings import collected_warnings
 
 
 def test_our_warnings_are_heard_once_each_and_told_at_once():
-    told = []
-    with collected_warnings(told.append) as heard:
+    shown = []
+    with collected_warnings(shown.append) as messages:
         for text in ("few items", "one class", "few items"):
             warnings.warn(text, EntourageWarning, stacklevel=1)
-            assert told == heard
-    assert heard == ["few items", "one class"]
+            assert shown == messages
+    assert messages == ["few items", "one class"]
 
 
 def test_other_warnings_go_where_they_went_before():
-    with pytest.warns(DeprecationWarning, match="old"), collected_warnings() as heard:
+    with pytest.warns(DeprecationWarning, match="old"), collected_warnings() as messages:
         warnings.warn("old", DeprecationWarning, stacklevel=1)
     with pytest.warns(EntourageWarning, match="afterwards"):
         warnings.warn("afterwards", EntourageWarning, stacklevel=1)
-    assert heard == []
+    assert messages == []

@@ -152,7 +152,7 @@ def test_an_empty_folder_may_be_overwritten(tmp_path):
 
 def test_a_folder_of_other_things_is_never_overwritten(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(FileError, match="a folder that entourage did not write, and is never replaced"):
+    with pytest.raises(FileError, match="a folder that Entourage did not write, and is never replaced"):
         check_free(tmp_path, overwrite=True)
 
 

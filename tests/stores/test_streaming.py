@@ -76,7 +76,7 @@ def test_what_cannot_be_written_is_refused_beforehand(tmp_path):
 def test_cameras_and_sequences_come_back_where_they_are_asked_for(tmp_path, suffix):
     path, cameras = tmp_path / f"v{suffix}", np.array([1, 2, 1, 2, 3])
     write_blocks(path, blocks(), 4, IDS, np.arange(5), cameras=cameras, sequences=np.array(list("stuvw")))
-    items = read_vectors(path, shots=True)
+    items = read_vectors(path, exclusions=True)
     assert (items.cameras.tolist(), items.sequences.tolist()) == (cameras.tolist(), list("stuvw"))
     assert read_vectors(path).cameras is None
     assert items.take([4, 0]).cameras.tolist() == [3, 1]

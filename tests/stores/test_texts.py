@@ -28,7 +28,7 @@ def test_texts_by_id(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "error", "message"),
     [
-        ("t.json", '["a", 1]', FileError, "no list of texts"),
+        ("t.json", '["a", 1]', FileError, "not a list of texts"),
         ("t.json", "[", FileError, "cannot be read as .json"),
         ("t.txt", "a\nb\n", InputError, "2 texts for 3 vectors"),
         ("t.csv", "id,sentence\na,b\n", FileError, "wanted one called `text`"),

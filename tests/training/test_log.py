@@ -2,6 +2,7 @@
 
 import builtins
 import json
+from time import perf_counter
 
 import pytest
 import torch
@@ -46,11 +47,14 @@ def lines(path) -> list[dict]:
 
 def test_a_line_per_epoch_says_what_happened(tmp_path):
     path = tmp_path / "log.jsonl"
+    start = perf_counter()
     history = fit(RunLog(path), unit="images")
-    entries = lines(path)
+    elapsed, entries = perf_counter() - start, lines(path)
     assert [{name: entry[name] for name in ("epoch", "loss", "score")} for entry in entries] == history.curve
     assert entries[0]["seconds"] is None and entries[0]["images_per_second"] is None
-    assert all(entry["seconds"] >= 0 and entry["images_per_second"] > 0 for entry in entries[1:])
+    assert sum(entry["seconds"] for entry in entries[1:]) <= elapsed + 2e-3  # each is rounded to milliseconds
+    for entry in entries[1:]:
+        assert entry["seconds"] == pytest.approx(12 / entry["images_per_second"], abs=6e-4)
     assert [entry["learning_rates"] for entry in entries[1:]] == [
         pytest.approx([0.01, 0.5]),
         pytest.approx([0.01, 0.5]),

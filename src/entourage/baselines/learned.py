@@ -81,8 +81,8 @@ class LinearHead(LinearMap):
         check_whole("random_state", self.random_state, 0)
 
     def _learn(self, items: Embeddings) -> None:
-        options = {"epochs": self.epochs, "learning_rate": self.learning_rate, "seed": int(self.random_state)}
-        self.fit_to(fit_linear_head(items, **options))
+        seed = int(self.random_state)
+        self.fit_to(fit_linear_head(items, epochs=self.epochs, learning_rate=self.learning_rate, seed=seed))
 
 
 class SelfAttention(VectorMethod):

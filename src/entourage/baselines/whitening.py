@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-def between_class_covariance(vectors, codes) -> np.ndarray:
+def between_class_covariance(vectors: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Covariance of the class means of vectors (N, d), each class weighted by its share of the items; (d, d)."""
     vectors = np.asarray(vectors, np.float64)
     means, counts = class_means(vectors, codes)
@@ -38,7 +38,9 @@ def between_class_covariance(vectors, codes) -> np.ndarray:
     return (around.T * counts) @ around / len(vectors)
 
 
-def pca_whitening_map(vectors, shrinkage: float, n_components: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def pca_whitening_map(
+    vectors: np.ndarray, shrinkage: float, n_components: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean (d,) and map (d, m): the m leading principal axes of vectors (N, d), each divided by its deviation."""
     vectors = np.asarray(vectors, np.float64)
     mean = vectors.mean(axis=0)
@@ -47,7 +49,7 @@ def pca_whitening_map(vectors, shrinkage: float, n_components: int | None = None
     return mean, axes[:, : len(scales)] * scales
 
 
-def lda_map(vectors, codes, shrinkage: float, n_components: int | None = None) -> np.ndarray:
+def lda_map(vectors: np.ndarray, codes: np.ndarray, shrinkage: float, n_components: int | None = None) -> np.ndarray:
     """Within-class whitening, then the m leading axes of what varies between classes there; (d, m)."""
     whitening = within_class_whitening_map(vectors, codes, shrinkage)
     most = min(int(np.max(codes)), len(whitening))

@@ -32,21 +32,21 @@ def compare(
     They are scored on classes of VECTORS that none of them has seen.
     """
     from entourage.compare import tables
-    from entourage.compare.bakeoff import compare as bake_off
-    from entourage.compare.contenders import select
+    from entourage.compare.comparison import compare as compare_methods
+    from entourage.compare.methods import select_methods
     from entourage.compare.splits import split_half
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
 
-    chosen = select("all" if methods == "all" else [name.strip() for name in methods.split(",")])
-    if against not in {contender.name for contender in chosen}:
+    chosen = select_methods("all" if methods == "all" else [name.strip() for name in methods.split(",")])
+    if against not in {spec.name for spec in chosen}:
         raise InputError(f"--against is {against}, which is not compared; add it to --methods or name another")
     items = read_vectors(vectors, labels=labels)
     check_labelled(items, vectors, "--labels")
     training, test = split_half(items) if split == "half" else _split_by_file(items, vectors, split)
     described = "half of the classes" if split == "half" else f"given by {split}"
     with terminal_progress() as progress:
-        comparison = bake_off(training, test, chosen, seeds=seeds, split=described, progress=progress)
+        comparison = compare_methods(training, test, chosen, seeds=seeds, split=described, progress=progress)
     print_warnings(list(comparison.warnings))
     document = comparison.document()
     if per_class:
@@ -57,10 +57,10 @@ def compare(
 
 
 def _split_by_file(items, vectors: Path, split: str):
-    from entourage.compare.splits import split_as_told
+    from entourage.compare.splits import split_given
     from entourage.stores.labels import read_labels
 
     try:
-        return split_as_told(items, read_labels(split, vectors, items))
+        return split_given(items, read_labels(split, vectors, items))
     except EntourageError as error:
         raise InputError(f"--split is {split}, not half, and cannot be used as a file: {error}") from error

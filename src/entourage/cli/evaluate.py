@@ -19,9 +19,12 @@ def evaluate(
     gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
     no_match: Annotated[str, typer.Option(help="Queries without a match: zero (papers) or drop.")] = "zero",
     junk: Annotated[str | None, typer.Option(help="Label of gallery items that are neither right nor wrong.")] = None,
-    all_shots: Annotated[
-        bool, typer.Option("--all-shots", help="Count items of the query's own camera or sequence as found.")
-    ] = False,
+    exclusions: Annotated[
+        bool,
+        typer.Option(
+            "--exclusions/--no-exclusions", help="Leave items of the query's own camera or sequence out of its ranking."
+        ),
+    ] = True,
     nmi: Annotated[
         bool, typer.Option("--nmi/--no-nmi", help="Cluster for NMI, which is slow for many classes.")
     ] = True,
@@ -40,9 +43,9 @@ def evaluate(
 
     if gallery is None and gallery_labels is not None:
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
-    items = read_vectors(vectors, labels=labels, shots=not all_shots)
+    items = read_vectors(vectors, labels=labels, exclusions=exclusions)
     check_labelled(items, vectors, "--labels")
-    target = None if gallery is None else read_vectors(gallery, labels=gallery_labels, shots=not all_shots)
+    target = None if gallery is None else read_vectors(gallery, labels=gallery_labels, exclusions=exclusions)
     if target is not None:
         check_labelled(target, gallery, "--gallery-labels")
     if target is not None and same_file(gallery, vectors):

@@ -1,23 +1,28 @@
 """Before any training: whether refinement will help these vectors, and why.
 
-Everything comes from one neighbourhood graph among distinct items, the one that refinement itself looks at, and with
-labels from one ranking more. docs/doctor.md gives the rules of the verdict and where they come from.
+Everything comes from one neighbourhood graph among distinct items, the one that refinement itself uses, and with labels
+from one ranking more. docs/doctor.md gives the rules of the verdict and where they come from.
 
 N items, G distinct ones, k neighbours, C classes. Memory is O(N k).
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
+from scipy.stats import skew
 
+from entourage.compare.splits import labels_of
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.movement import mean_cosine
 from entourage.neighbors import search_blocks
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.universal import LEAST_ITEMS, Forecast, universal_network
-from entourage.values import Embeddings, label_codes
+from entourage.runtime.progress import Progress
+from entourage.values import Embeddings, Neighbors, label_codes
 
-__all__ = ["Diagnosis", "Finding", "examine", "judge"]
+__all__ = ["Diagnosis", "Finding", "examine", "verdict"]
 
 PURITY_OF = 8
 HUBNESS_AT = 10
@@ -37,12 +42,13 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing seen: a number, or a list of examples, and what it means."""
+    """One thing measured: a number, or a list of examples, and what it means."""
 
     name: str
-    value: float | int | list | None
+    value: float | int | list[Any] | None
     """None where there is nothing to measure."""
     note: str = ""
+    """What it means."""
 
     def __str__(self) -> str:
         if self.value is None:
@@ -54,32 +60,47 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was seen, under which protocol, and the verdict in one line."""
+    """What was found, under which protocol, and the verdict in one line."""
 
-    protocol: dict
+    protocol: dict[str, Any]
+    """How it was measured."""
     findings: tuple[Finding, ...]
+    """Everything measured, in the order of the table."""
     verdict: str
+    """Whether refinement will help, the main reason and what to do next."""
 
     @property
     def metrics(self) -> dict[str, float]:
         """The findings that are numbers."""
         return {found.name: found.value for found in self.findings if isinstance(found.value, int | float)}
 
-    def document(self) -> dict:
-        """What `--json` prints."""
+    def document(self) -> dict[str, Any]:
+        """Give the diagnosis as `--json` prints it."""
         findings = [asdict(found) for found in self.findings]
         return {"protocol": self.protocol, "metrics": self.metrics, "findings": findings, "verdict": self.verdict}
 
     def table(self) -> str:
-        """A line per finding."""
+        """Lay out a line per finding."""
         names = [found.name.replace("_", " ") for found in self.findings]
         width, digits = max(map(len, names)), max(len(str(found)) for found in self.findings)
         lines = zip(names, self.findings, strict=True)
         return "\n".join(f"{name:{width}}  {found!s:>{digits}}  {found.note}".rstrip() for name, found in lines)
 
 
-def examine(items: Embeddings, *, progress=None) -> Diagnosis:
-    """Whether refinement will help these items, and why; with their labels, if they have some, or without.
+def examine(items: Embeddings, *, progress: Progress | None = None) -> Diagnosis:
+    """Find out whether refinement will help these items, and why.
+
+    Parameters
+    ----------
+    items : Embeddings of shape (N, d)
+        With labels, if they are known, there are more findings and the verdict is surer.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    Diagnosis
+        Findings and verdict.
 
     >>> rng = np.random.default_rng(0)
     >>> labels = np.repeat(np.arange(20), 10)
@@ -90,16 +111,15 @@ def examine(items: Embeddings, *, progress=None) -> Diagnosis:
     network = universal_network()
     graph = build_graph(items, network.n_neighbors, progress)
     chances = network.scorer.probabilities(graph.relations) if graph.neighbors.k else None
-    findings = [*_copies(items, graph), *_belief(graph, chances), *_hubness(graph), _cone(items)]
+    findings = [*_copies(items, graph), *_forecast(graph, chances), *_hubness(graph), _cone(items)]
     if items.labels is not None:
-        k = next(found.value for found in findings if found.name == "suggested_k")
-        findings += [*_purity(graph), *_scores(items, progress), *_class_sizes(items, k)]
+        findings += [*_purity(graph), *_scores(items, progress), *_class_sizes(items, findings)]
         findings += [*_copies_across_labels(items, graph.stands_for), _confusable_classes(graph)]
     values = {found.name: found.value for found in findings}
-    return Diagnosis(_protocol(items, graph), tuple(findings), judge(values, items.dim))
+    return Diagnosis(_protocol(items, graph), tuple(findings), verdict(values, items.dim))
 
 
-def _protocol(items: Embeddings, graph: Graph) -> dict:
+def _protocol(items: Embeddings, graph: Graph) -> dict[str, Any]:
     return {
         "items": len(items),
         "dimensions": items.dim,
@@ -114,18 +134,33 @@ def _protocol(items: Embeddings, graph: Graph) -> dict:
 # ---- the verdict ---------------------------------------------------------------------------------------------------
 
 
-def judge(values: dict, dimensions: int) -> str:
-    """The verdict from the findings, name -> value: whether refinement helps, the main reason and what to do next."""
+def verdict(values: dict[str, Any], dimensions: int) -> str:
+    """Decide from the findings whether refinement helps.
+
+    Parameters
+    ----------
+    values : name -> value
+        The findings.
+    dimensions : int
+        Of the vectors.
+
+    Returns
+    -------
+    str
+        One line: whether refinement helps, the main reason and what to do next.
+    """
     if values["distinct_items"] < LEAST_ITEMS:
-        return _line("will not help", _doubt(values), "collect more items")
-    return _judge_by_labels(values) if "map@r" in values else _judge_by_looks(values, dimensions)
+        return _line("will not help", _obstacle(values), "collect more items")
+    return _verdict_with_labels(values) if "map@r" in values else _verdict_without_labels(values, dimensions)
 
 
-def _judge_by_looks(values: dict, dimensions: int) -> str:
-    purity, doubt = values["estimated_purity"], _doubt(values)
+def _verdict_without_labels(values: dict[str, Any], dimensions: int) -> str:
+    purity, obstacle = values["estimated_purity"], _obstacle(values)
     belong = f"about {100 * purity:.0f} % of the nearest neighbours seem to belong together"
-    if doubt:
-        return _line("will not help", doubt, "give labels, if there are any, to see whether learning from them could")
+    if obstacle:
+        return _line(
+            "will not help", obstacle, "give labels, if there are any, to see whether learning from them would"
+        )
     if purity >= PURE:
         return _line("will do little", f"neighbours are already pure, {belong}", "use the vectors as they are")
     if dimensions < FEW_DIMENSIONS:
@@ -134,12 +169,12 @@ def _judge_by_looks(values: dict, dimensions: int) -> str:
     return _line("should help", belong, "entourage refine, or entourage fit if there are labels")
 
 
-def _judge_by_labels(values: dict) -> str:
+def _verdict_with_labels(values: dict[str, Any]) -> str:
     if not values["possible_purity"]:
         return _line("will not help", "no class has two distinct items", "collect more per class")
     if values["chance_purity"] == 1:
         return _line("cannot be judged", "all items are of one class", "give labels that differ, or none")
-    doubt, learnable = _doubt(values), values["usable_classes"] >= CLASSES_TO_LEARN_FROM
+    obstacle, learnable = _obstacle(values), values["usable_classes"] >= CLASSES_TO_LEARN_FROM
     missing = values["possible_map@r"] - values["map@r"]
     if missing < LITTLE_ROOM:
         reason = f"neighbours are already pure, MAP@R is {100 * missing:.1f} points below the best possible"
@@ -147,11 +182,11 @@ def _judge_by_labels(values: dict) -> str:
     if values["above_chance"] < LEAST_ABOVE_CHANCE:
         reason = "the nearest neighbours are hardly more often of an item's class than any others"
         return _line("will not help", reason, "check the labels, or try another encoder")
-    if doubt and not learnable:
-        return _line("will not help", doubt, f"collect {CLASSES_TO_LEARN_FROM} classes or more to learn from")
+    if obstacle and not learnable:
+        return _line("will not help", obstacle, f"collect {CLASSES_TO_LEARN_FROM} classes or more to learn from")
     share = f"{100 * (1 - values['room']):.0f} % of the nearest neighbours that could be of an item's class are"
-    compare = "entourage compare, which fits half of the classes and tries the others"
-    if doubt:
+    compare = "entourage compare, which learns from half of the classes and is scored on the others"
+    if obstacle:
         return _line("may help", f"{share}, but only labels can teach which", compare)
     if values["possible_purity"] < LEAST_POSSIBLE:
         return _line("may help", f"{share}, but there are few of them", f"collect more per class, or {compare}")
@@ -160,11 +195,12 @@ def _judge_by_labels(values: dict) -> str:
     return _line("should help", share, "entourage fit" if learnable else "entourage refine, as there are few classes")
 
 
-def _doubt(values: dict) -> str | None:
+def _obstacle(values: dict[str, Any]) -> str | None:
+    """Why refinement without labels would not help, or None if it should."""
     return Forecast(values["estimated_purity"] or 0.0, values["distinct_items"]).warning
 
 
-def _line(outcome: str, reason: str, advice: str) -> str:
+def _line(outcome: str, reason: str | None, advice: str) -> str:
     return f"refinement {outcome}: {reason}. Next: {advice}."
 
 
@@ -183,23 +219,23 @@ def _copies(items: Embeddings, graph: Graph) -> list[Finding]:
     ]
 
 
-def _belief(graph: Graph, chances: np.ndarray | None) -> list[Finding]:
-    """What the universal scorer makes of the edges, chances (G, k) that both ends are of one class."""
+def _forecast(graph: Graph, chances: np.ndarray | None) -> list[Finding]:
+    """What the universal scorer expects, from its probabilities (G, k) that both ends of an edge are of one class."""
     if chances is None:
         return [Finding("estimated_purity", None), Finding("suggested_k", None)]
-    believed, of_last = chances.sum(axis=1).mean(), chances[:, -1].mean()
-    beyond = of_last >= 0.5  # the list ends among neighbours it believes in: there are more
-    k = int(np.clip(round(float(believed) * (1 + beyond)), LEAST_K, MOST_K))
-    k = min(k, max(len(graph.items) // 4, 1))  # refinement looks at no more
+    expected, of_last = chances.sum(axis=1).mean(), chances[:, -1].mean()
+    beyond = of_last >= 0.5  # the list ends among neighbours that seem to be of the class: there are more
+    k = int(np.clip(round(float(expected) * (1 + beyond)), LEAST_K, MOST_K))
+    k = min(k, max(len(graph.items) // 4, 1))  # refinement uses no more
     nearest = min(PURITY_OF, graph.neighbors.k)
-    why = f"it believes in {believed:.1f} of {graph.neighbors.k}{', the last among them' * bool(beyond)}"
+    why = f"{expected:.1f} of {graph.neighbors.k} seem to be of the same class{', the last too' * bool(beyond)}"
     return [
         Finding(
             "estimated_purity",
             float(chances[:, :PURITY_OF].mean()),
             f"of the {nearest} nearest, the share the universal scorer takes for the same class",
         ),
-        Finding("suggested_k", k, f"neighbours to look at, `entourage refine VECTORS --neighbors {k}`: {why}"),
+        Finding("suggested_k", k, f"neighbours to attend to, `entourage refine VECTORS --neighbors {k}`: {why}"),
     ]
 
 
@@ -208,8 +244,7 @@ def _hubness(graph: Graph) -> list[Finding]:
     if not rows.size:
         return [Finding(name, None) for name in ("hubness", "never_listed", "most_listed")]
     listed = np.bincount(rows.ravel(), minlength=len(rows))
-    away = listed - listed.mean()
-    skewness = float((away**3).mean() / max(listed.std(), 1e-12) ** 3)
+    skewness = float(skew(listed)) if np.ptp(listed) else 0.0  # which is not defined where all are listed as often
     hubs = "; some items are neighbours of far too many"
     return [
         Finding(
@@ -240,41 +275,42 @@ def _purity(graph: Graph) -> list[Finding]:
     if not k:
         names = ("true_purity", "chance_purity", "possible_purity", "above_chance", "room")
         return [Finding(name, None) for name in names]
-    codes = label_codes(graph.items.labels)
+    codes = label_codes(labels_of(graph.items))
     others = np.bincount(codes)[codes] - 1  # (G,) of the same class
     true = float((codes[rows] == codes[:, None]).mean())
     chance, possible = float(others.mean() / (count - 1)), float(np.minimum(others, k).mean() / k)
-    wrong = "share of the neighbours that could be right and are not: there refinement cannot gain more"
+    wrong = "share of the neighbours that could be right and are not: the most that refinement can gain"
     return [
         Finding("true_purity", true, f"of the {k} nearest, the share of the same class"),
-        Finding("chance_purity", chance, "what it would be of random neighbours"),
+        Finding("chance_purity", chance, "what it would be with random neighbours"),
         Finding("possible_purity", possible, "the most it could be: classes may have fewer items"),
         Finding("above_chance", (true - chance) / (possible - chance) if possible > chance else 0.0, "from 0 to 1"),
         Finding("room", 1 - true / possible if possible else None, wrong),
     ]
 
 
-def _scores(items: Embeddings, progress) -> list[Finding]:
+def _scores(items: Embeddings, progress: Progress | None) -> list[Finding]:
     names = ("recall@1", "map@r")
     if len(items) == 1:
         return [Finding(name, None) for name in (*names, "possible_map@r")]
 
-    def rank(unlabelled: Embeddings, k: int):
+    def rank(unlabelled: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         for block, found in search_blocks(unlabelled, k=k):
             yield block, found
             if progress:
                 progress("ranking", block.stop, len(items))
 
     scores = evaluate_ranking(items, rank)
-    alone = int((np.unique(items.labels, return_counts=True)[1] == 1).sum())
+    alone = int((np.unique(labels_of(items), return_counts=True)[1] == 1).sum())
     return [
         *(Finding(name, float(scores[name].mean()), "of the vectors as they are") for name in names),
         Finding("possible_map@r", 1 - alone / len(items), "items alone in their class count as 0"),
     ]
 
 
-def _class_sizes(items: Embeddings, k: int | None) -> list[Finding]:
-    sizes = np.unique(items.labels, return_counts=True)[1]
+def _class_sizes(items: Embeddings, findings: list[Finding]) -> list[Finding]:
+    k = next(found.value for found in findings if found.name == "suggested_k")
+    sizes = np.unique(labels_of(items), return_counts=True)[1]
     alone = int((sizes == 1).sum())
     usable = len(sizes) - alone
     return [
@@ -282,8 +318,14 @@ def _class_sizes(items: Embeddings, k: int | None) -> list[Finding]:
         Finding("median_class", float(np.median(sizes))),
         Finding("largest_class", int(sizes.max())),
         Finding("usable_classes", usable, f"with two items or more; fit learns from {CLASSES_TO_LEARN_FROM} and up"),
-        Finding("classes_with_one_item", alone, "collect more of these: they have nothing to find" * bool(alone)),
-        Finding("classes_below_k", None if k is None else int((sizes < k).sum()), "with fewer items than suggested k"),
+        Finding(
+            "classes_with_one_item", alone, "collect more of these: as queries they have nothing to find" * bool(alone)
+        ),
+        Finding(
+            "classes_below_k",
+            int((sizes < k).sum()) if isinstance(k, int) else None,
+            "with fewer items than suggested k",
+        ),
     ]
 
 
@@ -291,21 +333,21 @@ def _copies_across_labels(items: Embeddings, group: np.ndarray) -> list[Finding]
     """Pairs of copies with different labels: all pairs of a group, less those of one label within it."""
     by_group = np.unique(group, return_counts=True)[1]
     both, first, by_both = np.unique(
-        np.stack([group, label_codes(items.labels)], axis=1), axis=0, return_index=True, return_counts=True
+        np.stack([group, label_codes(labels_of(items))], axis=1), axis=0, return_index=True, return_counts=True
     )
     pairs = int((by_group * (by_group - 1) // 2).sum() - (by_both * (by_both - 1) // 2).sum())
     split = np.flatnonzero(np.diff(both[:, 0]) == 0)[:_EXAMPLES]  # rows of one group with two labels, side by side
     examples = items.ids[np.stack([first[split], first[split + 1]], axis=1)].tolist()
-    told = "; ".join(f"{one} and {other}" for one, other in examples)
+    pairs_named = "; ".join(f"{one} and {other}" for one, other in examples)
     return [
         Finding("copies_across_labels", pairs, "pairs of copies with different labels"),
-        Finding("copies_to_check", examples, f"ids: {told}; one of each may be labelled wrongly" if examples else ""),
+        Finding("copies_to_check", examples, f"ids: {pairs_named}; one of each may be mislabelled" if examples else ""),
     ]
 
 
 def _confusable_classes(graph: Graph) -> Finding:
     """The pairs of classes with the most neighbours in each other's class, both ways together."""
-    names, codes = np.unique(graph.items.labels, return_inverse=True)
+    names, codes = np.unique(labels_of(graph.items), return_inverse=True)
     rows = graph.neighbors.rows[:, :PURITY_OF]  # (G, k)
     own, other = np.broadcast_to(codes[:, None], rows.shape), codes[rows]
     wrong = own != other
@@ -316,5 +358,5 @@ def _confusable_classes(graph: Graph) -> Finding:
         {"classes": names[pair].tolist(), "wrong_neighbors": int(n)}
         for pair, n in zip(pairs[most], counts[most], strict=True)
     ]
-    told = "; ".join(f"{entry['classes'][0]} / {entry['classes'][1]} {entry['wrong_neighbors']}" for entry in value)
-    return Finding("confusable_classes", value, f"most often each other's wrong neighbours: {told}" if value else "")
+    named = "; ".join(f"{entry['classes'][0]} / {entry['classes'][1]} {entry['wrong_neighbors']}" for entry in value)
+    return Finding("confusable_classes", value, f"most often each other's wrong neighbours: {named}" if value else "")

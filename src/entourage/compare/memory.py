@@ -1,4 +1,8 @@
-"""Peak memory of a piece of work, beyond what was held before it."""
+"""Peak memory of a piece of work, beyond what was held before it.
+
+Linux's high-water mark of resident memory is reset and read again. tracemalloc would see numpy's arrays alone and not
+those of torch and compiled code, psutil and resource.getrusage give a peak that cannot be reset.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,13 +16,15 @@ _FORGET_THE_PEAK = "5"  # proc(5), clear_refs: resets the high-water mark of res
 
 @dataclass
 class Peak:
+    """What was measured."""
+
     mb: float | None = None
-    """Filled in when the work is done; None where the system does not tell."""
+    """Filled in when the work is done; None where the system does not measure it."""
 
 
 @contextmanager
 def peak_memory() -> Iterator[Peak]:
-    """Measure the body of a with statement."""
+    """Measure the body of a with statement; the result is filled in when it ends."""
     peak, held = Peak(), _held_from_now()
     yield peak
     if held is not None:

@@ -1,46 +1,79 @@
-"""Which classes are learned from and which are judged."""
+"""Which items methods learn from and which they are scored on."""
+
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from entourage.errors import InputError
 from entourage.values import Embeddings
 
-__all__ = ["split_as_told", "split_half"]
+__all__ = ["labels_of", "split_given", "split_half"]
+
+
+def labels_of(items: Embeddings, name: str = "given") -> np.ndarray:
+    """Labels (N,) of the items, which must have some; `name` says which items they are."""
+    if items.labels is None:
+        raise InputError(f"the {name} items have no labels; give one per item")
+    return items.labels
 
 
 def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:
-    """Training and test items: the first half of the sorted classes (C // 2), and the others.
+    """Split items into those of the first half of the sorted classes (C // 2) and the others.
+
+    Parameters
+    ----------
+    items : Embeddings of shape (N, d)
+        With labels; whole numbers read as text are sorted as numbers.
+
+    Returns
+    -------
+    training, test : Embeddings
 
     >>> training, test = split_half(Embeddings.from_vectors(np.eye(3), labels=["b", "c", "a"]))
     >>> training.labels.tolist(), test.labels.tolist()
     (['a'], ['b', 'c'])
     """
-    classes = _sorted_classes(items.labels)
+    labels = labels_of(items)
+    classes = _sorted_classes(labels)
     if len(classes) < 2:
-        raise InputError("all items are of one class; wanted at least two classes, to learn from one and judge another")
-    seen = np.isin(items.labels, classes[: len(classes) // 2])
+        raise InputError(
+            "all items are of one class; at least two are needed, one to learn from and one to be scored on"
+        )
+    seen = np.isin(labels, classes[: len(classes) // 2])
     return items.take(seen), items.take(~seen)
 
 
-def split_as_told(items: Embeddings, parts) -> tuple[Embeddings, Embeddings]:
-    """Training and test items by parts (N,): "train" or "test" for each."""
-    parts = np.asarray(parts).astype(str)
-    if parts.shape != (len(items),):
-        raise InputError(f"the split has shape {parts.shape} for {len(items)} vectors; wanted one entry per vector")
-    other = np.flatnonzero(~np.isin(parts, ["train", "test"]))
+def split_given(items: Embeddings, parts: ArrayLike) -> tuple[Embeddings, Embeddings]:
+    """Split items by a column of the words "train" and "test".
+
+    Parameters
+    ----------
+    items : Embeddings of shape (N, d)
+    parts : array-like of shape (N,)
+        The word for each item.
+
+    Returns
+    -------
+    training, test : Embeddings
+    """
+    words = np.asarray(parts).astype(str)
+    if words.shape != (len(items),):
+        raise InputError(f"the split has shape {words.shape} for {len(items)} vectors; give one entry per vector")
+    other = np.flatnonzero(~np.isin(words, ["train", "test"]))
     if other.size:
         raise InputError(
-            f"entry {other[0]} of the split is {str(parts[other[0]])!r} ({other.size} such); "
-            "wanted the word train or test for every vector: rename them"
+            f"entry {other[0]} of the split is {str(words[other[0]])!r}, and {other.size} in all are neither 'train' "
+            "nor 'test'; use these two words only"
         )
-    seen = parts == "train"
+    seen = words == "train"
     for word, chosen in (("train", seen), ("test", ~seen)):
         if not chosen.any():
-            raise InputError(f"no entry of the split is {word!r}; wanted some of both: name some items {word}")
+            raise InputError(f"no entry of the split is {word!r}; mark some items as {word}")
     return items.take(seen), items.take(~seen)
 
 
-def _sorted_classes(labels) -> list:
+def _sorted_classes(labels: np.ndarray) -> list[Any]:
     """Distinct labels in order; whole numbers read as text come in the order of the numbers, as from any other file."""
     classes = np.unique(labels).tolist()
     try:

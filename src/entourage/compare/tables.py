@@ -1,5 +1,7 @@
 """A comparison as tables for the terminal."""
 
+from typing import Any
+
 from rich.table import Table
 
 __all__ = ["harm_tables", "scores_table", "settings_table"]
@@ -7,8 +9,8 @@ __all__ = ["harm_tables", "scores_table", "settings_table"]
 MOST_ROWS = 20
 
 
-def scores_table(document: dict) -> Table:
-    """A line per method: scores in percent, their differences to raw in points, and what they cost."""
+def scores_table(document: dict[str, Any]) -> Table:
+    """Lay out a line per method: scores in percent, their differences to raw in points, and what they cost."""
     table = _table("method", "R@1", "vs raw (95 %)", "MAP@R", "vs raw (95 %)", "fit s", "apply s", "MB", "parameters")
     for row in document["methods"]:
         if "skipped" in row:
@@ -29,8 +31,8 @@ def scores_table(document: dict) -> Table:
     return table
 
 
-def settings_table(document: dict) -> Table:
-    """What each method chose, seed by seed where seeds differ, or why it was skipped."""
+def settings_table(document: dict[str, Any]) -> Table:
+    """Lay out what each method chose, seed by seed where seeds differ, or why it was skipped."""
     table = Table("method", "settings", box=None, padding=(0, 2, 0, 0))
     for row in document["methods"]:
         if "skipped" in row:
@@ -40,8 +42,8 @@ def settings_table(document: dict) -> Table:
     return table
 
 
-def harm_tables(harm: dict) -> list:
-    """Counts of queries won and lost, the classes that got worse, and the queries that lost most."""
+def harm_tables(harm: dict[str, Any]) -> list[Table | str]:
+    """Lay out the counts of queries won and lost, the classes that got worse, and the queries that lost most."""
     counts = _table(f"{harm['method']} against {harm['against']}", "won", "lost", "unchanged")
     for title, name in (("queries by R@1", "recall@1"), ("queries by AP@R", "map@r")):
         counts.add_row(title, *(f"{harm[name][part]:,}" for part in ("won", "lost", "unchanged")))
@@ -52,10 +54,11 @@ def harm_tables(harm: dict) -> list:
     queries = _table("queries that lost most", "class", "AP@R before", "after")
     for entry in harm["queries"][:MOST_ROWS]:
         queries.add_row(str(entry["id"]), str(entry["class"]), *_before_after(entry))
-    return [counts, *(_told(table, harm[name]) for table, name in ((classes, "classes"), (queries, "queries")))]
+    return [counts, *(_or_none(table, harm[name]) for table, name in ((classes, "classes"), (queries, "queries")))]
 
 
-def _told(table: Table, entries: list) -> Table | str:
+def _or_none(table: Table, entries: list[dict[str, Any]]) -> Table | str:
+    """The table with a note on what it leaves out, or a line that says there is nothing to list."""
     if not entries:
         return f"{table.columns[0].header}: none"
     if len(entries) > MOST_ROWS:
@@ -70,7 +73,7 @@ def _table(first: str, *numbers: str) -> Table:
     return table
 
 
-def _interval(row: dict, name: str) -> str:
+def _interval(row: dict[str, Any], name: str) -> str:
     """+1.20 (+0.90 to +1.50), in points; nothing for raw itself."""
     if row["method"] == "raw":
         return ""
@@ -78,10 +81,10 @@ def _interval(row: dict, name: str) -> str:
     return f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
-def _settings(settings: dict) -> str:
+def _settings(settings: dict[str, Any]) -> str:
     written = {name: f"{value:g}" if isinstance(value, float) else value for name, value in settings.items()}
     return ", ".join(f"{name} {value}" for name, value in written.items())
 
 
-def _before_after(entry: dict) -> tuple[str, str]:
+def _before_after(entry: dict[str, Any]) -> tuple[str, str]:
     return f"{100 * entry['map@r_before']:.2f}", f"{100 * entry['map@r_after']:.2f}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from entourage.errors import InputError
-from entourage.values import _check_unique, _column, _freeze
+from entourage.values import check_unique, checked_column, set_frozen
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -29,9 +29,10 @@ class ImageArray:
         pixels = np.asarray(self.pixels)
         if pixels.ndim != 3 or pixels.dtype != np.uint8:
             raise InputError(f"pixels are {pixels.dtype} of shape {pixels.shape}; wanted uint8 of (N, H, W)")
-        ids = np.arange(len(pixels)) if self.ids is None else _column(self.ids, "ids", len(pixels))
-        _check_unique(ids)
-        _freeze(self, pixels=pixels, labels=_column(self.labels, "labels", len(pixels)), ids=ids.astype(str))
+        ids = np.arange(len(pixels)) if self.ids is None else checked_column(self.ids, "ids", len(pixels), "image")
+        check_unique(ids)
+        labels = checked_column(self.labels, "labels", len(pixels), "image")
+        set_frozen(self, pixels=pixels, labels=labels, ids=ids.astype(str))
 
     def __len__(self) -> int:
         return len(self.pixels)

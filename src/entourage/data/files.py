@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entourage.errors import CorruptImage, InputError
+from entourage.values import check_unique, checked_column, set_frozen
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -40,19 +41,16 @@ class ImageFiles:
 
     def __post_init__(self) -> None:
         count = len(self.names)
-        names = _column("names", self.names, count).astype(str, copy=False)
-        fields: dict[str, Any] = {"root": Path(self.root), "names": names}
-        fields["ids"] = names if self.ids is None else _column("ids", self.ids, count).astype(str, copy=False)
-        _check_unique(fields["ids"])
-        for name in ("labels", "cameras", "sequences"):
-            values = getattr(self, name)
-            fields[name] = None if values is None else _column(name, values, count)
-        fields["boxes"] = None if self.boxes is None else _checked_boxes(self.boxes, fields["ids"])
-        for name, value in fields.items():
-            if isinstance(value, np.ndarray):
-                value = value.view()
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+        names = checked_column(self.names, "names", count, "image").astype(str, copy=False)
+        ids = names if self.ids is None else checked_column(self.ids, "ids", count, "image").astype(str, copy=False)
+        check_unique(ids)
+        known = {name: getattr(self, name) for name in ("labels", "cameras", "sequences")}
+        columns = {
+            name: None if values is None else checked_column(values, name, count, "image")
+            for name, values in known.items()
+        }
+        boxes = None if self.boxes is None else _checked_boxes(self.boxes, ids)
+        set_frozen(self, root=Path(self.root), names=names, ids=ids, boxes=boxes, **columns)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -152,23 +150,6 @@ def _reason(path: Path, error: Exception) -> str:
     if isinstance(error, UnidentifiedImageError):
         return "it is not an image, or its format is unknown"
     return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def _column(name: str, values: ArrayLike, count: int) -> np.ndarray:
-    column = np.asarray(values)
-    if column.shape != (count,):
-        raise InputError(f"the {name} have shape {column.shape} for {count} images; wanted one for each image")
-    if column.dtype.kind not in "iuU" and count:
-        raise InputError(f"the {name} are of type {column.dtype}; wanted integers or text")
-    return column
-
-
-def _check_unique(ids: np.ndarray) -> None:
-    if len(set(ids.tolist())) < len(ids):
-        values, counts = np.unique(ids, return_counts=True)
-        raise InputError(
-            f"the image {values[counts > 1][0]} appears more than once; wanted every image once: remove the others"
-        )
 
 
 def _checked_boxes(values: ArrayLike, ids: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ def load(
     *,
     labels: str | Path | None = None,
     train_share: float = 0.5,
-    all_shots: bool = False,
+    exclusions: bool = True,
 ) -> Embeddings:
     """Load a split of a file of vectors, in its order.
 
@@ -43,8 +43,8 @@ def load(
         A file of labels, or the name of a column; default: the file's own.
     train_share : float
         Share of the classes, in sorted order, that train.
-    all_shots : bool
-        Whether to ignore the columns camera and sequence, if there are any.
+    exclusions : bool
+        Whether to read the columns camera and sequence, if there are any.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def load(
         raise InputError("vectors are read from a file but none is given; wanted its path in place of the name")
     path = Path(root)
     check_split(split, (*splits(path), "all"), str(path))
-    items = read_vectors(path, labels=labels, shots=not all_shots)
+    items = read_vectors(path, labels=labels, exclusions=exclusions)
     if split == "all":
         return items
     if items.labels is None:

@@ -1,24 +1,27 @@
 """Scores of a set of embeddings: one pass over the similarities, and the protocol they were measured under.
 
 Every metric follows from the ranks at which a query's matches stand, which are counted tile by tile: no ranking is
-made, none is too deep, and memory does not grow with N x N.
+made, so that any depth can be scored, and memory does not grow with N x N.
 
-Items that are too easy to find, or junk, are left out where they are known (see shots.py): they are then neither right
-nor wrong, and R does not count them.
+Items that are too easy to find, and junk, are left out where they are known (see exclusions.py): they count neither as
+right nor as wrong, and R does not count them.
 """
 
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import metrics
 from entourage.evaluation.clustering import MOST_ITERATIONS, kmeans
-from entourage.evaluation.exclusions import described_rules, groups_left_out, without_junk
+from entourage.evaluation.exclusions import described_rules, groups_left_out, labels_of, without_junk
 from entourage.neighbors import check_same_encoder, own_gallery_rows
-from entourage.values import Embeddings, Neighbors, label_codes, shared_codes
+from entourage.runtime.progress import Progress
+from entourage.values import Embeddings, IntArray, Neighbors, label_codes, shared_codes
 
 __all__ = [
     "Scores",
@@ -30,61 +33,85 @@ __all__ = [
 ]
 
 RECALL_AT = (1, 2, 4, 8, 10, 100)
-RECALL_AT_OF_SHOTS = (5,)  # person re-identification reports it too
+RECALL_AT_WITH_EXCLUSIONS = (5,)  # person re-identification reports it too
 MAP_AT = 1000
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Metrics as fractions in [0, 1], the protocol they were measured under, and what each query adds to them."""
+    """Retrieval scores, the protocol they were measured under, and the score of each query."""
 
     metrics: dict[str, float]
-    protocol: dict
-    per_query: dict[str, np.ndarray]
-    """(N,) of every metric that is a mean over queries: of all but NMI."""
+    """Scores by name, as fractions between 0 and 1."""
+    protocol: dict[str, Any]
+    """How they were measured."""
+    per_query: dict[str, NDArray[np.float64]]
+    """(N,) the score of each query, by name: of every metric but NMI, which is no mean over queries."""
     warnings: tuple[str, ...] = ()
-    """Why these scores may mean less than they seem to; each is also given as an EntourageWarning."""
+    """Why these scores may mean less than they seem to; each is also issued as an EntourageWarning."""
 
     @property
-    def recall_at_1(self) -> np.ndarray:
-        """(N,) 1 where the nearest item has the query's label."""
+    def recall_at_1(self) -> NDArray[np.float64]:
+        """(N,) 1 where the nearest item has the query's label, else 0."""
         return self.per_query["recall@1"]
 
     @property
-    def average_precision(self) -> np.ndarray:
+    def average_precision(self) -> NDArray[np.float64]:
         """(N,) average precision at R of each query."""
         return self.per_query["map@r"]
 
-    def document(self) -> dict:
-        """What `--json` prints."""
+    def document(self) -> dict[str, Any]:
+        """Protocol, metrics and warnings as one dict that JSON can hold, as `--json` prints it."""
         return {"protocol": self.protocol, "metrics": self.metrics, "warnings": list(self.warnings)}
 
 
 def evaluate(
-    vectors,
-    labels,
+    vectors: ArrayLike,
+    labels: ArrayLike,
     *,
-    gallery=None,
-    gallery_labels=None,
+    gallery: ArrayLike | None = None,
+    gallery_labels: ArrayLike | None = None,
     no_match: str = "zero",
     nmi: bool = True,
     seed: int = 0,
-    progress=None,
+    progress: Progress | None = None,
 ) -> Scores:
-    """Retrieval scores of raw vectors (N, d) with labels (N,): recall@k, R-precision, MAP@R, mAP@1000, NMI.
+    """Score vectors by retrieval: recall@k, R-precision, MAP@R, mAP@1000 and NMI.
 
-    Each item is searched among the others, or in `gallery` (M, d) with `gallery_labels` (M,). `no_match` says
-    what becomes of queries without any match: "zero" (papers) or "drop" (pytorch-metric-learning).
+    Parameters
+    ----------
+    vectors : array-like of shape (N, d)
+        The queries, of any length.
+    labels : array-like of shape (N,)
+        Their labels, integers or texts.
+    gallery : array-like of shape (M, d), optional
+        What to search in. By default each query is searched among the other queries.
+    gallery_labels : array-like of shape (M,), optional
+        The labels of the gallery; needed if there is one.
+    no_match : {"zero", "drop"}
+        Whether queries without a match in the gallery count as 0, as in the papers, or are left out, as in
+        pytorch-metric-learning.
+    nmi : bool, default True
+        Whether to cluster the queries for NMI, which is slow for many classes.
+    seed : int, default 0
+        Where k-means starts, for NMI.
+    progress : Progress, optional
+        Is called as progress(title, done, total).
 
+    Returns
+    -------
+    Scores
+
+    Examples
+    --------
     >>> evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], ["a", "a", "b"], nmi=False).metrics["recall@1"]
     0.6666666666666666
     """
     queries = Embeddings.from_vectors(vectors, labels=labels)
-    if gallery is not None:
-        if gallery_labels is None:
-            raise InputError("a gallery was given without gallery_labels; wanted one label per gallery item")
-        gallery = Embeddings.from_vectors(gallery, labels=gallery_labels)
-    return evaluate_embeddings(queries, gallery, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
+    if gallery is not None and gallery_labels is None:
+        raise InputError("a gallery was given without gallery_labels; wanted one label per gallery item: add them")
+    target = None if gallery is None else Embeddings.from_vectors(gallery, labels=gallery_labels)
+    return evaluate_embeddings(queries, target, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
 
 
 def evaluate_embeddings(
@@ -92,56 +119,81 @@ def evaluate_embeddings(
     gallery: Embeddings | None = None,
     *,
     no_match: str = "zero",
-    junk=None,
+    junk: str | int | None = None,
     nmi: bool = True,
     seed: int = 0,
-    progress=None,
+    progress: Progress | None = None,
 ) -> Scores:
-    """`evaluate` for Embeddings that carry their labels, and perhaps cameras or sequences.
+    """Score Embeddings by retrieval, as `evaluate` scores raw vectors.
 
-    With cameras or sequences recall@5, map and map-trapezoid (the average precision of the whole ranking, divided by
-    R, and by trapezoids) are added; recall@k is then what person re-identification calls CMC, for single queries.
-    junk: the label of gallery items that are neither right nor wrong, and are left out.
+    Where cameras or sequences are known, recall@5, map and map-trapezoid are added (the average precision of the whole
+    ranking, divided by R, and by trapezoids), and recall@k is what person re-identification calls CMC.
+
+    Parameters
+    ----------
+    queries : Embeddings
+        N items with labels.
+    gallery : Embeddings, optional
+        M items with labels to search in. By default each query is searched among the other queries.
+    no_match : {"zero", "drop"}
+        Whether queries without a match in the gallery count as 0 or are left out.
+    junk : str or int, optional
+        The label of gallery items that are neither right nor wrong, and are left out.
+    nmi : bool, default True
+        Whether to cluster the queries for NMI, which is slow for many classes.
+    seed : int, default 0
+        Where k-means starts, for NMI.
+    progress : Progress, optional
+        Is called as progress(title, done, total).
+
+    Returns
+    -------
+    Scores
     """
     metrics.check_no_match(no_match)
     target = queries if gallery is None else gallery
-    if queries.labels is None or target.labels is None:
-        raise InputError("the embeddings have no labels; wanted one per item to tell right from wrong")
     searched = target
     target = without_junk(queries, target, junk)
-    query_codes, gallery_codes = shared_codes(queries.labels, target.labels)
+    query_codes, gallery_codes = shared_codes(labels_of(queries), labels_of(target))
     own_rows = own_gallery_rows(queries, target)
     if len(target) == bool((own_rows >= 0).any()):
-        raise InputError(f"{len(target)} item to search in; wanted at least one besides the query")
+        raise InputError("the query is the only item to search in; wanted at least one other: add more items")
     check_same_encoder(queries, target)
     _check_matches(metrics.count_matches(query_codes, gallery_codes, own_rows))
     left_out = groups_left_out(queries, target)
     per_query = _rank_and_score(queries, target, query_codes, gallery_codes, left_out, progress)
-    matches = per_query.pop("matches")
+    matches = per_query.pop("matches").astype(np.int64)
     _check_matches(matches)
     values = {name: metrics.mean(column, matches, no_match) for name, column in per_query.items()}
     if nmi:
         by_id = np.argsort(queries.ids, kind="stable")  # so that the order of the rows does not matter
         clusters = kmeans(queries.vectors[by_id], len(np.unique(query_codes)), seed, progress=progress)
         values["nmi"] = metrics.normalized_mutual_information(query_codes[by_id], clusters)
-    doubts = ("the gallery has one class: whatever is found there is right",) * (len(np.unique(gallery_codes)) == 1)
-    for doubt in doubts:
-        warnings.warn(doubt, EntourageWarning, stacklevel=2)
+    messages = ("the gallery has one class: whatever is found there is right",) * (len(np.unique(gallery_codes)) == 1)
+    for message in messages:
+        warnings.warn(message, EntourageWarning, stacklevel=2)
     protocol = _protocol(queries, target, searched is queries, own_rows, matches, no_match, nmi, seed)
     protocol |= described_rules(target, len(searched) - len(target), junk)
-    return Scores(values, protocol, per_query, doubts)
+    return Scores(values, protocol, per_query, messages)
 
 
-def _check_matches(matches: np.ndarray) -> None:
+def _check_matches(matches: IntArray) -> None:
     if not matches.any():
         raise InputError(
-            "no query has a match, so that every score would be 0; wanted labels that occur twice, or in the gallery: "
-            "check that both are labelled alike"
+            "no query has a match, so that every score would be 0; wanted labels that occur twice, or in queries and "
+            "gallery: check that both are labelled alike"
         )
 
 
-def _rank_and_score(queries, gallery, query_codes, gallery_codes, left_out, progress) -> dict:
-    """Every per-query metric, name -> (N,), and R under the name "matches"."""
+def _rank_and_score(
+    queries: Embeddings,
+    gallery: Embeddings,
+    query_codes: IntArray,
+    gallery_codes: IntArray,
+    left_out: tuple[IntArray, IntArray] | None,
+    progress: Progress | None,
+) -> dict[str, NDArray[np.float64]]:
+    """Every metric of each query, (N,) by name, and R under the name "matches"."""
     blocks = []
     for block, hits in _hits(queries, gallery, query_codes, gallery_codes, left_out):
         blocks.append(_score(hits, more=left_out is not None))
@@ -150,17 +202,24 @@ def _rank_and_score(queries, gallery, query_codes, gallery_codes, left_out, prog
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
-def _hits(queries, gallery, query_codes, gallery_codes, left_out=None) -> Iterator[tuple[slice, metrics.Hits]]:
+def _hits(
+    queries: Embeddings,
+    gallery: Embeddings,
+    query_codes: IntArray,
+    gallery_codes: IntArray,
+    left_out: tuple[IntArray, IntArray] | None = None,
+) -> Iterator[tuple[slice, metrics.Hits]]:
     from entourage.neighbors.ranks import match_ranks  # loads numba
 
     for block, query, rank in match_ranks(queries, gallery, query_codes, gallery_codes, left_out):
         yield block, metrics.Hits(query, rank, block.stop - block.start)
 
 
-def _score(hits, *, more: bool) -> dict:
-    matches = hits.counted(np.ones(len(hits.rank))).astype(np.int64)  # all of them are ranked
-    recalls = sorted(RECALL_AT + RECALL_AT_OF_SHOTS) if more else RECALL_AT
-    values = {"matches": matches} | {f"recall@{k}": metrics.recall_at(hits, k) for k in recalls}
+def _score(hits: metrics.Hits, *, more: bool) -> dict[str, NDArray[np.float64]]:
+    counts = hits.counted(np.ones(len(hits.rank)))  # R, as all matches are ranked
+    matches = counts.astype(np.int64)
+    recalls = sorted(RECALL_AT + RECALL_AT_WITH_EXCLUSIONS) if more else RECALL_AT
+    values = {"matches": counts} | {f"recall@{k}": metrics.recall_at(hits, k) for k in recalls}
     values["r-precision"] = metrics.r_precision(hits, matches)
     values["map@r"] = metrics.average_precision_at_r(hits, matches)
     values[f"map@{MAP_AT}"] = metrics.average_precision_at(hits, matches, MAP_AT)
@@ -170,8 +229,17 @@ def _score(hits, *, more: bool) -> dict:
     return values
 
 
-def _protocol(queries, gallery, same_set, own_rows, matches, no_match, nmi, seed) -> dict:
-    n_classes = len(np.unique(queries.labels))
+def _protocol(
+    queries: Embeddings,
+    gallery: Embeddings,
+    same_set: bool,
+    own_rows: IntArray,
+    matches: IntArray,
+    no_match: str,
+    nmi: bool,
+    seed: int,
+) -> dict[str, Any]:
+    n_classes = len(np.unique(labels_of(queries)))
     return {
         "queries": len(queries),
         "gallery": len(gallery),
@@ -194,8 +262,19 @@ def _nmi_protocol(n_classes: int, seed: int) -> str:
 
 
 def mean_average_precision_at_r(items: Embeddings) -> float:
-    """MAP@R of labelled items among themselves, without the other metrics: cheap enough for every epoch."""
-    codes = label_codes(items.labels)
+    """MAP@R of labelled items, each searched among the others: one metric alone, cheap enough for every epoch.
+
+    Parameters
+    ----------
+    items : Embeddings
+        N items with labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; items without a match count as 0.
+    """
+    codes = label_codes(labels_of(items))
     matches = metrics.count_matches(codes, codes, np.arange(len(items)))
     precision = np.zeros(len(items))
     for block, hits in _hits(items, items, codes, codes):
@@ -203,16 +282,26 @@ def mean_average_precision_at_r(items: Embeddings) -> float:
     return metrics.mean(precision, matches)
 
 
-def nearest_matches(items: Embeddings) -> np.ndarray:
-    """How many of the other items stand before the nearest of each item's own label, (N,); N where there is none.
+def nearest_matches(items: Embeddings) -> IntArray:
+    """Find the rank of the nearest item of each item's own label; recall@k is whether it is less than k.
 
-    Recall@k of an item is whether this is less than k.
+    Parameters
+    ----------
+    items : Embeddings
+        N items with labels, each searched among the others.
 
+    Returns
+    -------
+    array of shape (N,)
+        How many items are nearer than the nearest of the same label; N where there is none.
+
+    Examples
+    --------
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0]], labels=["a", "b", "a", "c"])
     >>> nearest_matches(items).tolist()
     [1, 4, 1, 4]
     """
-    codes = label_codes(items.labels)
+    codes = label_codes(labels_of(items))
     before = np.full(len(items), len(items))
     for block, hits in _hits(items, items, codes, codes):
         np.minimum.at(before, block.start + hits.query, hits.rank)
@@ -221,19 +310,29 @@ def nearest_matches(items: Embeddings) -> np.ndarray:
 
 def evaluate_ranking(
     items: Embeddings, rank: Callable[[Embeddings, int], Iterator[tuple[slice, Neighbors]]]
-) -> dict[str, np.ndarray]:
-    """recall@1, r-precision and map@r of each labelled item ranked among the others by rank(items, k), each (N,).
+) -> dict[str, NDArray[np.float64]]:
+    """Score a method that gives rankings and no vectors.
 
-    For methods that give rankings and no vectors; rank does not see the labels. A query without a match counts as 0.
+    Parameters
+    ----------
+    items : Embeddings
+        N items with labels, each searched among the others.
+    rank : callable
+        rank(items, k) yields (slice of queries, their k nearest); it is given the items without their labels.
 
+    Returns
+    -------
+    dict of arrays of shape (N,)
+        "recall@1", "r-precision" and "map@r" of each item; 0 for items without a match.
+
+    Examples
+    --------
     >>> from entourage.neighbors import search_blocks
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], labels=["a", "a", "b"])
     >>> evaluate_ranking(items, lambda items, k: search_blocks(items, k=k))["map@r"].tolist()
     [1.0, 1.0, 0.0]
     """
-    if items.labels is None:
-        raise InputError("the items have no labels; wanted one per item to tell right from wrong")
-    codes = label_codes(items.labels)
+    codes = label_codes(labels_of(items))
     matches = metrics.count_matches(codes, codes, np.arange(len(items)))
     scores = {name: np.zeros(len(items)) for name in ("recall@1", "r-precision", "map@r")}
     unlabelled = Embeddings(items.vectors, items.ids, named=items.named)

@@ -2,48 +2,78 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Protocol
 
 from entourage.errors import CorruptImage, InputError
+from entourage.values import LabelArray
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Appearance", "same_label"]
+__all__ = ["Appearance", "Items", "same_label"]
+
+
+class Items(Protocol):
+    """Items that can be shown: Embeddings and image sets; they may also have `picture`, `cameras` and `sequences`."""
+
+    @property
+    def ids(self) -> LabelArray:
+        """(N,) integers or texts, unique."""
+
+    @property
+    def labels(self) -> LabelArray | None:
+        """(N,) integers or texts, or None where unknown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Appearance:
-    """N items: ids (N,); labels (N,) where known; picture(row), a PIL image, or texts (N,), or neither.
+    """How N items are shown; those that have both a picture and a text are shown as pictures.
 
-    Items that have both a picture and a text are shown as pictures. cameras and sequences, (N,) each where known, say
-    which items scores leave out (see shots.py).
-
+    Examples
+    --------
+    >>> import numpy as np
     >>> shown = Appearance(np.array([7, 8]), labels=np.array(["cat", "dog"]))
     >>> shown.kind, shown.name(1), Appearance(np.array([7, 8])).name(1)
     ('ids', 'dog', '8')
     """
 
-    ids: np.ndarray
-    labels: np.ndarray | None = None
+    ids: LabelArray
+    """(N,) integers or texts, unique."""
+    labels: LabelArray | None = None
+    """(N,) integers or texts, or None where unknown."""
     picture: "Callable[[int], Image] | None" = None
+    """Gives the picture of a row as a PIL image; None if there are no pictures."""
     texts: Sequence[str] | None = None
-    cameras: np.ndarray | None = None
-    sequences: np.ndarray | None = None
+    """N texts, or None if there are none."""
+    cameras: LabelArray | None = None
+    """(N,) where known; items of the query's label and camera are shown as neither right nor wrong."""
+    sequences: LabelArray | None = None
+    """(N,) where known; items of the query's sequence are shown as neither right nor wrong."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("labels", "texts", "cameras", "sequences"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.ids):
-                raise InputError(f"there are {len(values)} {name} for {len(self.ids)} ids; wanted one of each per item")
+                raise InputError(
+                    f"{len(values)} {name} for {len(self.ids)} ids; wanted one of each per item, in the same order"
+                )
 
     @classmethod
-    def of(cls, items, *, texts: Sequence[str] | None = None) -> "Appearance":
-        """From an image set (ids, labels, picture) or from Embeddings (ids, labels), with cameras and sequences."""
-        picture, *shots = (getattr(items, name, None) for name in ("picture", "cameras", "sequences"))
-        return cls(items.ids, items.labels, picture, texts, *shots)
+    def of(cls, items: Items, *, texts: Sequence[str] | None = None) -> "Appearance":
+        """Take what is known of items.
+
+        Parameters
+        ----------
+        items : image set or Embeddings
+            N items; those of an image set have pictures.
+        texts : sequence of N str, optional
+
+        Returns
+        -------
+        Appearance
+        """
+        picture, cameras, sequences = (getattr(items, name, None) for name in ("picture", "cameras", "sequences"))
+        return cls(items.ids, items.labels, picture, texts, cameras, sequences)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -54,15 +84,15 @@ class Appearance:
         return "pictures" if self.picture else "texts" if self.texts is not None else "ids"
 
     def name(self, row: int) -> str:
-        """What an item is called: its label if known, else its id."""
+        """The name of an item: its label if known, else its id."""
         return str((self.ids if self.labels is None else self.labels)[row])
 
     def text(self, row: int) -> str:
-        """What stands for an item without a picture: its text if there is one, else its id."""
+        """What is shown in place of a picture: the text of an item if there is one, else its id."""
         return str(self.ids[row] if self.texts is None else self.texts[row])
 
     def thumbnail(self, row: int, side: int = 160) -> "Image | None":
-        """The picture of an item, no side longer than `side` pixels; None if it has none or its file is damaged."""
+        """The picture of an item, no side longer than `side` pixels; None if it has none or if its file is damaged."""
         if self.picture is None:
             return None
         try:
@@ -88,16 +118,28 @@ def _on_white(picture: "Image") -> "Image":
 
 
 def same_label(query: Appearance, row: int, gallery: Appearance, other: int) -> bool | None:
-    """Whether an item of the gallery is right for a query, as scores count it; None where a label is unknown, and for
-    items that scores leave out: those of the query's own sequence, and right ones by its own camera.
+    """Whether a gallery item counts as right for a query, as scores count it.
+
+    Parameters
+    ----------
+    query, row
+        The query: row `row` of the items `query`.
+    gallery, other
+        The gallery item: row `other` of the items `gallery`.
+
+    Returns
+    -------
+    bool or None
+        None where a label is unknown, and for items that scores leave out (see `evaluation.exclusions`): items of the
+        query's own sequence, and items of its label from its own camera.
     """
     right = _same(query.labels, row, gallery.labels, other)
     by_camera = right and _same(query.cameras, row, gallery.cameras, other)
     return None if by_camera or _same(query.sequences, row, gallery.sequences, other) else right
 
 
-def _same(left: np.ndarray | None, row: int, right: np.ndarray | None, other: int) -> bool | None:
-    """As values.shared_codes compares two columns: numbers match their text form. None where one is unknown."""
+def _same(left: LabelArray | None, row: int, right: LabelArray | None, other: int) -> bool | None:
+    """Whether two values are equal, compared as `values.shared_codes` does: 9 equals "9". None where one is unknown."""
     if left is None or right is None:
         return None
     if left.dtype.kind != right.dtype.kind:

@@ -4,23 +4,31 @@ Positions are those of `projection.lay_out` and `projection.follow`. Only nearne
 there are no axes. The most frequent labels have a colour and a shape of their own and stand beside their items.
 """
 
+from typing import Any
+
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import AbstractPathEffect
+from numpy.typing import ArrayLike
 
 from entourage.errors import InputError
 from entourage.figures.appearance import Appearance
-from entourage.figures.cells import NEUTRAL, draw_frame, draw_picture, draw_text, write
-from entourage.figures.key import Key
+from entourage.figures.free_space import FreeSpace
 from entourage.figures.label_styles import NAMED, REST, THIN, styles_of
-from entourage.figures.room import Room
+from entourage.figures.legend import Legend
+from entourage.figures.sheet import NEUTRAL, Box, draw_frame, draw_picture, draw_text, write
 from entourage.figures.style import SUBSCRIPTS
-from entourage.figures.words import shorten, width_of
+from entourage.figures.text import shorten, width_of
+from entourage.values import FloatArray, IntArray
 
 __all__ = ["MOST_ARROWS", "draw_drift"]
 
 MOST_ARROWS = 3000
-"""Beyond so many items there are no dots and arrows of single ones."""
+"""With more items than this, a density and mean arrows are drawn instead of a dot and an arrow for each."""
 
 _STREAM, _TRAVELLER = "#1f6fb4", "#c4314b"  # mean arrows; dots on their way over a density
 _WIDTH, _HEIGHT = 10.0, 7.4  # inches, of the plane
@@ -37,18 +45,36 @@ _FEWEST = 5  # items in the mean of an arrow
 
 
 def draw_drift(
-    positions: np.ndarray,
+    positions: ArrayLike,
     appearance: Appearance,
     title: str,
     *,
-    moving: np.ndarray | None = None,
+    moving: ArrayLike | None = None,
     thumbnails: int = 24,
     note: str = "",
 ) -> Figure:
-    """Items at e_0 and e_T with arrows between; beyond MOST_ARROWS a density of e_T and arrows of mean moves.
+    """Draw items before and after refinement with an arrow for each move.
 
-    positions (T + 1, N, 2); moving: rows that may have arrows, all if None; thumbnails: so many pictures, or texts, of
-    the items that went farthest, where there is room for them. Moves too short to see have no arrow.
+    Beyond MOST_ARROWS items a density of where they end, and arrows of mean moves. Moves too short to see have no
+    arrow.
+
+    Parameters
+    ----------
+    positions : array-like of shape (T + 1, N, 2)
+        The place of each item after 0, 1, ..., T steps, see `projection.follow`.
+    appearance : Appearance
+        How the N items look.
+    title : str
+    moving : array-like of rows, optional
+        Which items may have arrows; by default all.
+    thumbnails : int, default 24
+        How many pictures, or texts, to show of the items that went farthest, as far as there is space.
+    note : str, optional
+        What is written below the title, instead of how the positions are made.
+
+    Returns
+    -------
+    matplotlib Figure
     """
     picture = DriftPicture(positions, appearance, title, moving=moving, thumbnails=thumbnails, note=note)
     picture.show(1.0)
@@ -56,16 +82,27 @@ def draw_drift(
 
 
 class DriftPicture:
-    """A drawing of the drift that can show any moment of it: draw_drift shows the end, motion all of it."""
+    """A drawing of the drift that can show any moment of it: `draw_drift` shows the end, motion.py all of it."""
 
     def __init__(
-        self, positions, appearance: Appearance, title: str, *, moving=None, thumbnails=24, note="", travelling=False
-    ):
-        """travelling: moments between are shown, and so the key says "now"; a density is of e_0 then, under dots."""
+        self,
+        positions: ArrayLike,
+        appearance: Appearance,
+        title: str,
+        *,
+        moving: ArrayLike | None = None,
+        thumbnails: int = 24,
+        note: str = "",
+        travelling: bool = False,
+    ) -> None:
+        """Take the parameters of `draw_drift`; travelling: whether moments between e_0 and e_T will be shown.
+
+        The legend then says "now" instead of e_T, and a density shows e_0, under dots that move.
+        """
         positions = np.asarray(positions, float)
         if positions.ndim != 3 or positions.shape[1:] != (len(appearance), 2):
             raise InputError(
-                f"positions have shape {positions.shape} for {len(appearance)} items; wanted (T + 1, N, 2)"
+                f"positions have shape {positions.shape}; wanted (T + 1, {len(appearance)}, 2), one per step and item"
             )
         self.places = _on_paper(positions)  # (T + 1, N, 2) inches
         self.appearance = appearance
@@ -75,22 +112,23 @@ class DriftPicture:
         self.figure = Figure(figsize=(_WIDTH + 2 * _MARGIN, _HEIGHT + _ABOVE + _BELOW))
         self.axes = self._new_axes()
         self.styles = styles_of(appearance.labels, self.places[-1])
-        self._dots, self._leaders = [], []
+        self._dots: list[tuple[PathCollection, IntArray]] = []
+        self._leaders: list[tuple[Line2D, int, FloatArray]] = []
         self._write_title(title, note)
-        room = Room(_WIDTH, _HEIGHT)
+        space = FreeSpace(_WIDTH, _HEIGHT)
         if self.dense:
-            self._draw_density(room, 0 if travelling else -1)
+            self._draw_density(space, 0 if travelling else -1)
         else:
-            self._draw_dots(room)
+            self._draw_dots(space)
         if self.dense and travelling:
             self._draw_travellers()
-        self._draw_arrows(room)
-        self._name_labels(room)
-        self._draw_thumbnails(room, thumbnails)
-        self._draw_key()
+        self._draw_arrows(space)
+        self._name_labels(space)
+        self._draw_thumbnails(space, thumbnails)
+        self._draw_legend()
 
     def show(self, moment: float) -> None:
-        """Move everything to a moment between 0, e_0, and 1, e_T."""
+        """Move everything to a moment from 0, which is e_0, to 1, which is e_T."""
         now = at_moment(self.places, moment)
         for dots, rows in self._dots:
             dots.set_offsets(now[rows])
@@ -101,51 +139,55 @@ class DriftPicture:
 
     @property
     def n_steps(self) -> int:
+        """T."""
         return len(self.places) - 1
 
     # ---- the sheet -----------------------------------------------------------------------------------------------
 
-    def _new_axes(self):
+    def _new_axes(self) -> Axes:
         width, height = self.figure.get_size_inches()
         axes = self.figure.add_axes((_MARGIN / width, _BELOW / height, _WIDTH / width, _HEIGHT / height))
-        axes.set(xlim=(0, _WIDTH), ylim=(_HEIGHT, 0))  # down, as on the sheets of cells.py
+        axes.set(xlim=(0, _WIDTH), ylim=(_HEIGHT, 0))  # down, as on the sheets of sheet.py
         axes.axis("off")
         return axes
 
     def _write_title(self, title: str, note: str) -> None:
-        said = note or "t-SNE of e₀; then each item is fitted again to its similarities while all others stay"
+        note = note or "t-SNE of e₀; then each item is fitted again to its similarities while all others stay"
         write(self.axes, 0.05, -0.58, shorten(title, _WIDTH * 0.88, 13), size=13, fontweight="bold")
-        write(self.axes, 0.05, -0.26, shorten(said, _WIDTH, 9), size=9, color="0.4")
+        write(self.axes, 0.05, -0.26, shorten(note, _WIDTH, 9), size=9, color="0.4")
 
     # ---- items ---------------------------------------------------------------------------------------------------
 
-    def _draw_dots(self, room: Room) -> None:
+    def _draw_dots(self, space: FreeSpace) -> None:
         size = float(np.clip(9000 / len(self.appearance), 7, 34))
         for rows, colour, shape, _ in self.styles:
             first, area = self.places[0, rows], size * (1.6 if shape in THIN else 1)
-            self.axes.scatter(*first.T, s=0.45 * area, c=colour, marker=shape, alpha=0.35, linewidths=0, zorder=2)
-            now = self.axes.scatter(*first.T, s=area, c=colour, marker=shape, edgecolors="white", linewidths=0.3)
+            x, y = first.T
+            self.axes.scatter(x, y, s=0.45 * area, c=colour, marker=shape, alpha=0.35, linewidths=0, zorder=2)
+            now = self.axes.scatter(x, y, s=area, c=colour, marker=shape, edgecolors="white", linewidths=0.3)
             now.set_zorder(4)
             self._dots.append((now, rows))
-        room.add_dots(self.places[0])
-        room.add_dots(self.places[-1])
+        space.add_dots(self.places[0])
+        space.add_dots(self.places[-1])
 
-    def _draw_density(self, room: Room, step: int) -> None:
+    def _draw_density(self, space: FreeSpace, step: int) -> None:
         self._shaded = f"e{step % len(self.places)}".translate(SUBSCRIPTS)
-        grid = {"gridsize": (90, 58), "extent": (0, _WIDTH, 0, _HEIGHT), "mincnt": 1}
+        grid: dict[str, Any] = {"gridsize": (90, 58), "extent": (0, _WIDTH, 0, _HEIGHT), "mincnt": 1}
         self.hexagons = self.axes.hexbin(*self.places[step].T, **grid, bins="log", cmap="Greys", zorder=1)
-        most = max(2.0, float(self.hexagons.get_array().max()))
+        counts = self.hexagons.get_array()
+        most = 2.0 if counts is None else max(2.0, float(counts.max()))
         self.hexagons.set_clim(0.4, most**2)  # pale enough for arrows to be seen on it
-        room.add_dots(self.hexagons.get_offsets())
+        space.add_dots(np.asarray(self.hexagons.get_offsets()))
 
     def _draw_travellers(self) -> None:
         rows = self.moving[np.linspace(0, len(self.moving) - 1, min(len(self.moving), MOST_ARROWS)).astype(int)]
-        dots = self.axes.scatter(*self.places[0, rows].T, s=5, c=_TRAVELLER, alpha=0.6, linewidths=0, zorder=2)
+        x, y = self.places[0, rows].T
+        dots = self.axes.scatter(x, y, s=5, c=_TRAVELLER, alpha=0.6, linewidths=0, zorder=2)
         self._dots.append((dots, rows))
 
     # ---- arrows --------------------------------------------------------------------------------------------------
 
-    def _draw_arrows(self, room: Room) -> None:
+    def _draw_arrows(self, space: FreeSpace) -> None:
         self._groups = self._mean_groups() if self.dense else self._single_groups()
         self.arrow_scale = self._readable_scale() if self.dense else 1.0
         tails, heads = self._arrow_ends(self.places[-1])
@@ -165,13 +207,13 @@ class DriftPicture:
             zorder=3,
         )  # fmt: skip
         if not self.dense:
-            room.add_lines(tails, heads)
+            space.add_lines(tails, heads)
 
-    def _single_groups(self) -> list[np.ndarray]:
+    def _single_groups(self) -> list[IntArray]:
         lengths = np.linalg.norm(self.places[-1] - self.places[0], axis=1)
         return [np.array([row]) for row in self.moving if lengths[row] >= _SHORTEST]
 
-    def _mean_groups(self) -> list[np.ndarray]:
+    def _mean_groups(self) -> list[IntArray]:
         """Moving items by the cell of a grid that they start in; those of cells with very few have no arrow."""
         cells = (self.places[0, self.moving] // _CELL).astype(int) @ [1000, 1]
         order = np.argsort(cells, kind="stable")
@@ -185,14 +227,14 @@ class DriftPicture:
         lengths = [np.linalg.norm(moves[rows].mean(axis=0)) for rows in self._groups]
         return min(1.0, _CELL / np.quantile(lengths, 0.95)) if lengths else 1.0
 
-    def _arrow_ends(self, now: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _arrow_ends(self, now: FloatArray) -> tuple[FloatArray, FloatArray]:
         ends = [(self.places[0, rows].mean(axis=0), now[rows].mean(axis=0)) for rows in self._groups]
         tails, heads = np.array(ends).reshape(-1, 2, 2).transpose(1, 0, 2)
         return tails, tails + self.arrow_scale * (heads - tails)
 
-    # ---- names, pictures, key ------------------------------------------------------------------------------------
+    # ---- names, pictures, legend ------------------------------------------------------------------------------------
 
-    def _name_labels(self, room: Room) -> None:
+    def _name_labels(self, space: FreeSpace) -> None:
         labels = self.appearance.labels
         if labels is None or (self.dense and len(np.unique(labels)) > NAMED):
             return  # the items of one class among thousands lie at no one place
@@ -201,12 +243,14 @@ class DriftPicture:
                 continue
             text = shorten(name, 1.5, 8)
             size = (width_of(text, 8) * 1.12 + 0.04, 0.15)  # bold letters are wider
-            place = room.place(size, _densest(self.places[-1, rows]), farthest=0.9, per_dot=0.06)
+            place = space.place(size, _densest(self.places[-1, rows]), farthest=0.9, per_dot=0.06)
             if place is not None:
-                written = write(self.axes, *place, text, size=8, ha="center", color=colour, fontweight="bold")
+                written = write(
+                    self.axes, place[0], place[1], text, size=8, ha="center", color=colour, fontweight="bold"
+                )
                 written.set_path_effects(_halo())
 
-    def _draw_thumbnails(self, room: Room, most: int) -> None:
+    def _draw_thumbnails(self, space: FreeSpace, most: int) -> None:
         kind = self.appearance.kind
         if kind == "ids" or most < 1:
             return
@@ -216,7 +260,7 @@ class DriftPicture:
         for row in self._farthest(most)[: _TRIED * most]:
             if not shown:
                 break
-            place = room.place(size, self.places[-1, row], farthest=_LEADER)
+            place = space.place(size, self.places[-1, row], farthest=_LEADER)
             if place is None:
                 continue
             shown -= 1
@@ -228,10 +272,10 @@ class DriftPicture:
         lengths = np.linalg.norm(self.places[-1] - self.places[0], axis=1)
         order = self.moving[np.argsort(-lengths[self.moving], kind="stable")]
         if self.appearance.labels is None:
-            return order.tolist()
+            return [int(row) for row in order]
         of_each = max(2, -(-most // len(np.unique(self.appearance.labels))))
-        seen: dict = {}
-        chosen = []
+        seen: dict[Any, int] = {}
+        chosen: list[int] = []
         for row in order:
             label = self.appearance.labels[row]
             seen[label] = seen.get(label, 0) + 1
@@ -239,7 +283,7 @@ class DriftPicture:
                 chosen.append(int(row))
         return chosen
 
-    def _draw_item(self, row: int, box, colour: str) -> None:
+    def _draw_item(self, row: int, box: Box, colour: str) -> None:
         """A picture or text in a frame, with a line to where its item is."""
         picture = self.appearance.thumbnail(row)
         if picture is None:
@@ -252,54 +296,65 @@ class DriftPicture:
         (line,) = self.axes.plot(*zip(self.places[-1, row], target, strict=True), color="0.45", linewidth=0.6, zorder=2)
         self._leaders.append((line, row, target))
 
-    def _draw_key(self) -> None:
+    def _draw_legend(self) -> None:
         """What the marks mean, in a line below the plane."""
-        key = Key(self.axes, _HEIGHT + 0.24)
+        legend = Legend(self.axes, _HEIGHT + 0.24)
         last = "now" if self.travelling else f"e{self.n_steps}".translate(SUBSCRIPTS)
         if self.dense:
-            key.bar(self.hexagons, f"items around a place at {self._shaded}")
+            legend.bar(self.hexagons, f"items around a place at {self._shaded}")
             scale = "" if self.arrow_scale == 1 else f", drawn at {100 * self.arrow_scale:.0f} % of its length"
-            key.arrow(_STREAM, f"mean move from e₀ to {last} of items that start around its foot{scale}")
+            legend.arrow(_STREAM, f"mean move from e₀ to {last} of items that start around its foot{scale}")
             return
-        key.dot(NEUTRAL, 0.35, "an item at e₀, before")
-        key.dot(NEUTRAL, 1.0, last if self.travelling else f"at {last}")
+        legend.dot(NEUTRAL, 0.35, "an item at e₀, before")
+        legend.dot(NEUTRAL, 1.0, last if self.travelling else f"at {last}")
         across = f"; pale: across the map, {self._n_across}" if self._n_across else ""
-        key.arrow(NEUTRAL, f"its move, if long enough to draw ({len(self._groups)} of {len(self.moving)}{across})")
+        legend.arrow(NEUTRAL, f"its move, if long enough to draw ({len(self._groups)} of {len(self.moving)}{across})")
         if self.styles[0][1] == REST:
-            key.dot(REST, 1.0, f"other labels ({self._n_other_labels()})")
+            legend.dot(REST, 1.0, f"other labels ({self._n_other_labels()})")
 
     def _n_other_labels(self) -> int:
-        return len(np.unique(self.appearance.labels)) - NAMED
+        return 0 if self.appearance.labels is None else len(np.unique(self.appearance.labels)) - NAMED
 
 
-def at_moment(places: np.ndarray, moment: float) -> np.ndarray:
-    """Where everything is at a moment between 0, e_0, and 1, e_T: straight on from step to step, (N, 2)."""
+def at_moment(places: FloatArray, moment: float) -> FloatArray:
+    """Interpolate places linearly between steps.
+
+    Parameters
+    ----------
+    places : array of shape (T + 1, N, 2)
+    moment : float
+        From 0, which is e_0, to 1, which is e_T.
+
+    Returns
+    -------
+    array of shape (N, 2)
+    """
     steps = len(places) - 1
     step = min(int(moment * steps), max(steps - 1, 0))
     share = moment * steps - step
-    return places[step] + share * (places[min(step + 1, steps)] - places[step])
+    return np.asarray(places[step] + share * (places[min(step + 1, steps)] - places[step]))
 
 
-def _densest(places: np.ndarray) -> np.ndarray:
-    """Of places (M, 2) that around which a third of them is nearest: the middle of scattered ones may be empty."""
+def _densest(places: FloatArray) -> FloatArray:
+    """The one of places (M, 2) to which a third of them is nearest: the middle of scattered ones may be empty."""
     some = places[np.linspace(0, len(places) - 1, min(len(places), _COMPARED)).astype(int)]
     apart = np.linalg.norm(some[:, None] - some, axis=2)
     third = min(max(1, len(some) // 3), len(some) - 1)
-    return some[np.sort(apart, axis=1)[:, third].argmin()]
+    return np.asarray(some[np.sort(apart, axis=1)[:, third].argmin()])
 
 
-def _on_paper(positions: np.ndarray) -> np.ndarray:
+def _on_paper(positions: FloatArray) -> FloatArray:
     """Positions turned until they are widest from left to right, and scaled to fill the plane, in inches."""
     spread = positions[0] - positions[0].mean(axis=0)
     wide = np.linalg.eigh(spread.T @ spread)[1][:, ::-1]  # the direction in which they vary most, and the other
     positions = positions @ (wide * np.sign(np.diag(wide) + 1e-12))  # turned by less than a half
     low, high = positions.min(axis=(0, 1)), positions.max(axis=(0, 1))
-    room = np.array([_WIDTH, _HEIGHT]) - 0.5
-    scale = (room / np.maximum(high - low, 1e-9)).min()
+    size = np.array([_WIDTH, _HEIGHT]) - 0.5
+    scale = (size / np.maximum(high - low, 1e-9)).min()
     return (positions - (low + high) / 2) * scale + np.array([_WIDTH, _HEIGHT]) / 2
 
 
-def _halo():
+def _halo() -> list[AbstractPathEffect]:
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=2.5, foreground="white")]

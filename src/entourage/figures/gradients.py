@@ -1,22 +1,38 @@
 """How large gradients are at the encoder's output, epoch by epoch (Fig. S1 of Cross-Image-Attention)."""
 
+from collections.abc import Sequence
+
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from entourage.errors import InputError
 from entourage.figures.style import STYLES, head, tidy
+from entourage.values import FloatArray, IntArray
 
 __all__ = ["draw_gradients"]
 
 _PANELS = 3
+_Counts = dict[str, dict[int, IntArray]]
 
 
-def draw_gradients(counts: dict[str, dict[int, np.ndarray]], edges: np.ndarray, title: str) -> Figure:
-    """Histograms of log10 |g| in the first, a middle and the last epoch, and their medians over all epochs.
+def draw_gradients(counts: dict[str, dict[int, IntArray]], edges: FloatArray, title: str) -> Figure:
+    """Draw histograms of log10 |g| in the first, a middle and the last epoch, and their medians over all epochs.
 
-    counts[name][epoch] (n,): how many values fall between edges[i] and edges[i + 1], edges (n + 1,). Epochs that not
-    all of them have are left out; a histogram of nothing has no median.
+    Parameters
+    ----------
+    counts : dict of dicts of arrays of shape (n,)
+        counts[name][epoch][i] is how many values of a training fall between edges[i] and edges[i + 1]. Only epochs
+        that all trainings have are drawn.
+    edges : array of shape (n + 1,)
+        The edges of the bins, in log10 |g|.
+    title : str
+
+    Returns
+    -------
+    matplotlib Figure
     """
     epochs = _shared_epochs(counts)
     shown = sorted({epochs[int(place)] for place in np.linspace(0, len(epochs) - 1, _PANELS)})
@@ -24,7 +40,7 @@ def draw_gradients(counts: dict[str, dict[int, np.ndarray]], edges: np.ndarray, 
     head(figure, title)
     grid = figure.add_gridspec(len(shown), 2, width_ratios=(1.5, 1))
     limits = _limits(counts, shown, edges)
-    panels = []
+    panels: list[Axes] = []
     for line in range(len(shown)):  # one scale for all epochs
         panels.append(figure.add_subplot(grid[line, 0], sharey=panels[0] if panels else None))
     for axes, epoch in zip(panels, shown, strict=True):
@@ -43,19 +59,19 @@ def draw_gradients(counts: dict[str, dict[int, np.ndarray]], edges: np.ndarray, 
     return figure
 
 
-def _shared_epochs(counts) -> list[int]:
+def _shared_epochs(counts: _Counts) -> list[int]:
     every = [set(by_epoch) for by_epoch in counts.values()]
     epochs = sorted(set.intersection(*every)) if every else []
     if not epochs:
         seen = ", ".join(f"{name} has {len(by_epoch)} epochs" for name, by_epoch in counts.items()) or "nothing"
         raise InputError(
-            f"no epoch has gradients of all that is to be drawn ({seen}); wanted one at least: "
+            f"no epoch has gradients of all trainings ({seen}); wanted at least one: "
             "train with probe_batches of 1 or more"
         )
     return epochs
 
 
-def _medians(axes, counts, edges, epochs) -> None:
+def _medians(axes: Axes, counts: _Counts, edges: FloatArray, epochs: Sequence[int]) -> None:
     for (name, by_epoch), (colour, style, marker) in zip(counts.items(), STYLES, strict=False):
         values = [_median(by_epoch[epoch], edges) for epoch in epochs]
         axes.plot(epochs, values, color=colour, linestyle=style, marker=marker, markersize=4, label=name)
@@ -66,16 +82,16 @@ def _medians(axes, counts, edges, epochs) -> None:
     tidy(axes)
 
 
-def _median(counts, edges) -> float:
+def _median(counts: IntArray, edges: FloatArray) -> float:
     if not np.sum(counts):
         return float("nan")  # drawn as a gap
     share = np.concatenate([[0], np.cumsum(counts)]) / np.sum(counts)
     return float(np.interp(0.5, share, edges))  # even within a bin
 
 
-def _limits(counts, shown, edges) -> tuple[float, float]:
+def _limits(counts: _Counts, shown: Sequence[int], edges: FloatArray) -> tuple[float, float]:
     """Where all but a thousandth of the values lie, with a margin."""
-    total = sum(np.asarray(by_epoch[epoch], float) for by_epoch in counts.values() for epoch in shown)
+    total: NDArray[np.float64] = np.sum([by_epoch[epoch] for by_epoch in counts.values() for epoch in shown], axis=0)
     if not total.sum():
         return float(edges[0]), float(edges[-1])
     share = np.cumsum(total) / total.sum()

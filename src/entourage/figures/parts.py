@@ -1,14 +1,18 @@
-"""Places of other images that are most like a chosen one (Figs. S4 and S5 of Cross-Image-Attention).
+"""Places of other images that are most like a chosen place (Figs. S4 and S5 of Cross-Image-Attention).
 
-A row for each chosen place. Frames tell whether an image has the query's label, and so do a tick and a cross.
+A row for each chosen place. Frames, and a tick or a cross, show whether an image has the query's label.
 """
 
+from typing import Any
+
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
 
-from entourage.figures.cells import INK, draw_frame, draw_picture, new_sheet, write, write_title
-from entourage.figures.words import wrap
+from entourage.figures.sheet import INK, draw_frame, draw_picture, new_sheet, write, write_title
+from entourage.figures.text import wrap
 
 __all__ = ["draw_parts"]
 
@@ -18,11 +22,22 @@ _PLACE = "#f28e1c"
 _WIDER = 2  # places a box spans: what a place sees is wider than its share of the picture
 
 
-def draw_parts(queries: list[dict], title: str, shape: tuple[int, int]) -> Figure:
-    """queries: {"picture", "name", "place": (y, x), "found": [{"picture", "place", "right"}, ...]} for each row.
+def draw_parts(queries: list[dict[str, Any]], title: str, shape: tuple[int, int]) -> Figure:
+    """Draw chosen places and the places of other images that are most similar to them.
 
-    Pictures are arrays of grey (H, W) or coloured (H, W, 3) pixels; places are those of a map of shape (h, w); right is
-    None where labels are not known.
+    Parameters
+    ----------
+    queries : list of dict
+        For each row {"picture", "name", "place", "found": [{"picture", "place", "right"}, ...]}. Pictures are arrays of
+        shape (H, W), grey, or (H, W, 3); a place is (y, x) on the map; right is whether the image has the query's
+        label, None where that is not known.
+    title : str
+    shape : (h, w)
+        Of the map that the places are on.
+
+    Returns
+    -------
+    matplotlib Figure
     """
     k = max(4, *(len(query["found"]) for query in queries))  # room for the heading
     width, height = k + 1.5, len(queries)
@@ -39,8 +54,17 @@ def draw_parts(queries: list[dict], title: str, shape: tuple[int, int]) -> Figur
     return figure
 
 
-def _cell(axes, pixels, place, shape, x: float, y: float, right: bool | None, edge: str | None = None) -> None:
-    """A picture with a box at the place, framed by whether its label is right."""
+def _cell(
+    axes: Axes,
+    pixels: NDArray[Any],
+    place: tuple[int, int],
+    shape: tuple[int, int],
+    x: float,
+    y: float,
+    right: bool | None,
+    edge: str | None = None,
+) -> None:
+    """Draw a picture with a box at the place, in a frame that shows whether its label is right."""
     box = (x + _INSET, y + _INSET, 1 - 2 * _INSET, 1 - 2 * _INSET)
     left, top, wide, tall = draw_picture(axes, pixels, box)
     steps = np.array([wide / shape[1], tall / shape[0]])  # of one place, along x and y
@@ -48,5 +72,7 @@ def _cell(axes, pixels, place, shape, x: float, y: float, right: bool | None, ed
     low = np.maximum(centre - _WIDER * steps / 2, [left, top])
     high = np.minimum(centre + _WIDER * steps / 2, [left + wide, top + tall])
     for colour, width in (("black", 3.0), (_PLACE, 1.6)):  # dark around it, to be seen on any picture
-        axes.add_patch(Rectangle(low, *(high - low), fill=False, edgecolor=colour, linewidth=width, zorder=2.5))
+        axes.add_patch(
+            Rectangle((low[0], low[1]), *(high - low), fill=False, edgecolor=colour, linewidth=width, zorder=2.5)
+        )
     draw_frame(axes, box, right, edge=edge)

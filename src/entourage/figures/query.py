@@ -1,22 +1,24 @@
-"""One query: what it looked at, and how its nearest neighbours changed.
+"""One query: what it attended to, and how its nearest neighbours changed.
 
 On the left lines run from the query to the items it attended to, one for each step, as wide as the attention. On the
-right stand its neighbours before and after, with an arrow from each place before to the place after. Where nobody knows
-what it attended to, these alone.
+right are its neighbours before and after, with an arrow from each place before to the place after. Where its attention
+is not known, only the right part is drawn.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, PathPatch
 from matplotlib.path import Path
 
 from entourage.errors import InputError
 from entourage.figures.appearance import Appearance, same_label
-from entourage.figures.cells import INK, draw_cell, new_sheet, write, write_title
-from entourage.figures.words import POINTS, shorten, wrap
-from entourage.values import Neighbors
+from entourage.figures.sheet import INK, draw_cell, new_sheet, write, write_title
+from entourage.figures.text import POINTS, shorten, wrap
+from entourage.values import FloatArray, IntArray, Neighbors
 
 __all__ = ["draw_query"]
 
@@ -29,7 +31,7 @@ _NOTHING = 0.005  # an item that no step attends to more is not shown
 
 @dataclass(frozen=True)
 class _Layout:
-    """Inches: of a cell, of the query, of the words beside cells, and of the room for lines and for arrows."""
+    """Inches: of a cell, of the query, of the words beside cells, and of the space for lines and for arrows."""
 
     cell: tuple[float, float]
     query: tuple[float, float]
@@ -67,69 +69,92 @@ def draw_query(
     row: int,
     before: Neighbors,
     after: Neighbors,
-    attention_rows: np.ndarray | None,
-    weights: np.ndarray | None,
+    attention_rows: IntArray | None,
+    weights: FloatArray | None,
     title: str,
     *,
     gallery: Appearance | None = None,
-    positions: np.ndarray | None = None,
+    positions: IntArray | None = None,
 ) -> Figure:
-    """Item `row` of the queries, its attention and its first 8 neighbours.
+    """Draw one query with what it attended to and its first 8 neighbours before and after.
 
-    before, after: one query's neighbours, in rows[0], of the gallery (default: of the queries); what stands behind the
-    eighth is not shown, but tells where a newcomer came from and a neighbour went to. attention_rows (k,): what the
-    query attended to; weights (T, k): how much, in each step, sums of 1; the 8 attended to most are shown. Both
-    are None where it is not known. positions (8,): places before, counted from 1, of the first neighbours after, where
-    `before` is not that deep; of what `before` holds it says the place itself.
+    Parameters
+    ----------
+    queries : Appearance
+        How the queries look.
+    row : int
+        The query to draw.
+    before, after : Neighbors
+        The neighbours of this one query, (1, K) rows of the gallery. Those after the eighth are not drawn, but show
+        where a new neighbour came from and where an old one went.
+    attention_rows : array of shape (k,) or None
+        The rows of the gallery that the query attended to; None if that is not known.
+    weights : array of shape (T, k) or None
+        How much, in each step; rows sum to 1. The 8 items attended to most are drawn.
+    title : str
+    gallery : Appearance, optional
+        How the gallery looks; by default the queries are the gallery.
+    positions : array of shape (8,), optional
+        The ranks before, counted from 1, of the first neighbours after, where `before` is not deep enough to hold
+        them.
+
+    Returns
+    -------
+    matplotlib Figure
     """
-    attends = weights is not None
-    attention_rows, weights = (attention_rows, np.asarray(weights, float)) if attends else ((), np.zeros((1, 0)))
-    _check(before, after, attention_rows, weights if attends else None)
+    attends = weights is not None and attention_rows is not None
+    attended = np.asarray(attention_rows, int) if attends else np.empty(0, int)
+    shares = np.asarray(weights, float) if attends else np.zeros((1, 0))
+    _check(before, after, attended, shares if attends else None)
     gallery = queries if gallery is None else gallery
     layout = {"pictures": _PICTURES, "texts": _TEXTS, "ids": _IDS}[gallery.kind]
     if gallery.labels is None:
         layout = replace(layout, words=_TEXTS.words)  # shares and ranks alone
     layout = replace(layout, attends=attends)
-    count = max(1, min(_SHOWN, max(before.k, after.k, len(attention_rows))))
+    count = max(1, min(_SHOWN, max(before.k, after.k, len(attended))))
     height = max(layout.cell[1] * count, layout.query[1] + 0.5)
     figure, axes = new_sheet(-0.15, layout.width + 0.1, -_HEAD, height + 0.3, 1.0)
     write_title(axes, 0, -_HEAD + 0.25, title)
-    shown = _most_attended(weights)
+    shown = _most_attended(shares)
     middle = max(layout.cell[1] * (len(shown) if attends else count), layout.query[1] + 0.5) / 2
     sheet = _Sheet(axes, layout, queries, row, gallery, middle)
     sheet.query()
     if attends:
-        sheet.attention(np.asarray(attention_rows), weights, shown)
+        sheet.attention(attended, shares, shown)
     sheet.rankings(before.rows[0], after.rows[0], positions)
     return figure
 
 
-def _check(before: Neighbors, after: Neighbors, attention_rows, weights: np.ndarray | None) -> None:
+def _check(before: Neighbors, after: Neighbors, attended: IntArray, weights: FloatArray | None) -> None:
     for name, found in (("before", before), ("after", after)):
         if len(found) != 1:
-            raise InputError(f"{name} has neighbours of {len(found)} queries; wanted those of the one that is drawn")
-    if weights is not None and (weights.ndim != 2 or not weights.size or weights.shape[1] != len(attention_rows)):
-        raise InputError(f"weights have shape {weights.shape}; wanted (T, {len(attention_rows)}), a row for each step")
+            raise InputError(
+                f"{name} has neighbours of {len(found)} queries; wanted only those of the query that is drawn"
+            )
+    if weights is not None and (weights.ndim != 2 or not weights.size or weights.shape[1] != len(attended)):
+        raise InputError(f"weights have shape {weights.shape}; wanted (T, {len(attended)}), a row for each step")
 
 
-def _most_attended(weights: np.ndarray) -> np.ndarray:
-    """Columns of weights (T, k), the one attended to most first; those that nothing attends to are left out."""
+def _most_attended(weights: FloatArray) -> IntArray:
+    """The first 8 columns of weights (T, k), the one attended to most first; without those hardly attended to."""
     order = np.argsort(-weights.mean(axis=0), kind="stable")[:_SHOWN]
-    return order[weights[:, order].max(axis=0) >= _NOTHING]
+    return np.asarray(order[weights[:, order].max(axis=0) >= _NOTHING])
 
 
 @dataclass(frozen=True)
 class _Sheet:
-    """Where everything of one query is drawn; middle: the height at which the query stands, in inches."""
+    """What everything of one query is drawn on."""
 
-    axes: object
+    axes: Axes
     layout: _Layout
     queries: Appearance
     row: int
     gallery: Appearance
     middle: float
+    """The height at which the query is drawn, in inches."""
 
     def query(self) -> None:
+        """Draw the query, with its name below."""
         width, height = self.layout.query
         top = self.middle - height / 2
         draw_cell(
@@ -140,22 +165,22 @@ class _Sheet:
             write(self.axes, width / 2, top + height + 0.12, name, size=9, ha="center")
         write(self.axes, width / 2, top - 0.12, "query", size=9, ha="center", color="0.35")
 
-    def attention(self, rows: np.ndarray, weights: np.ndarray, shown: np.ndarray) -> None:
-        """The columns shown of rows (k,) and weights (T, k), each at the end of a bundle of lines."""
+    def attention(self, rows: IntArray, weights: FloatArray, shown: IntArray) -> None:
+        """Draw the columns `shown` of rows (k,) and weights (T, k), each at the end of a bundle of lines."""
         (width, height), x = self.layout.cell, self.layout.attended
         for place, column in enumerate(shown):
             y = place * height
             self.cell(int(rows[column]), x, y)
             self.bundle(weights[:, column], x, y + height / 2, weights.max())
             self.words(x + width + 0.07, y, _share(weights[:, column]), int(rows[column]), "left")
-        self.heading(x + width / 2, "looks at", "one line per step, the first on top; width: share of attention")
+        self.heading(x + width / 2, "attends to", "one line per step, the first on top; width: share of attention")
         left = weights.shape[1] - len(shown)
         if left:
             rest = weights.sum(axis=1).mean() - weights[:, shown].sum(axis=1).mean()
-            said = f"and {left} other{'s' if left > 1 else ''}: {100 * rest:.0f} %"
-            write(self.axes, x, len(shown) * height + 0.14, said, size=8, color="0.35")
+            others = f"and {left} other{'s' if left > 1 else ''}: {100 * rest:.0f} %"
+            write(self.axes, x, len(shown) * height + 0.14, others, size=8, color="0.35")
 
-    def bundle(self, weights: np.ndarray, x: float, y: float, most: float) -> None:
+    def bundle(self, weights: FloatArray, x: float, y: float, most: float) -> None:
         """T lines from the query to the cell at (x, y), step 1 on top; most: the largest weight of all cells."""
         step = 0.74 * self.layout.cell[1] / len(weights)
         start = self.layout.query[0] - 0.03
@@ -169,11 +194,11 @@ class _Sheet:
             line.set_capstyle("butt")
             self.axes.add_patch(line)
 
-    def rankings(self, before: np.ndarray, after: np.ndarray, positions) -> None:
-        """Both columns, and an arrow for each neighbour of either: across if it is in both, else in or out."""
+    def rankings(self, before: IntArray, after: IntArray, positions: IntArray | None) -> None:
+        """Draw both columns, and an arrow for each neighbour of either: across if it is in both, else in or out."""
         width, height = self.layout.cell
-        positions = () if positions is None else positions
-        stood = {int(row): int(place) - 1 for row, place in zip(after, positions, strict=False)}
+        ranks = np.empty(0, int) if positions is None else positions
+        stood = {int(row): int(place) - 1 for row, place in zip(after, ranks, strict=False)}
         stood |= {int(row): place for place, row in enumerate(before)}
         stands = {int(row): place for place, row in enumerate(after)}
         for place, row in enumerate(before[:_SHOWN].tolist()):
@@ -192,26 +217,31 @@ class _Sheet:
         self.heading(self.layout.after + width / 2, "nearest after")
 
     def across(self, place: int, to: int) -> None:
-        """Upwards or level: dark and solid; downwards: grey and dashed."""
+        """Draw an arrow from a place before to one after: dark and solid, but grey and dashed downwards."""
         begin, end = (self.layout.before + self.layout.cell[0], place), (self.layout.after, to)
         self.arrow(begin, end, falls=to > place)
 
     def into(self, place: int, stood: int | None) -> None:
+        """Draw an arrow to a new neighbour, and where it stood before, if known."""
         end = self.layout.after
         self.arrow((end - 0.36, place), (end, place), falls=False)
         self.aside(end - 0.38, place, "new" if stood is None else f"from {stood + 1}", "right")
 
     def out(self, place: int, stands: int | None) -> None:
+        """Draw an arrow from a neighbour that is gone, and where it stands after, if known."""
         begin = self.layout.before + self.layout.cell[0]
         self.arrow((begin, place), (begin + 0.36, place), falls=True)
         self.aside(begin + 0.4, place, "out" if stands is None else f"to {stands + 1}", "left")
 
     def arrow(self, begin: tuple[float, int], end: tuple[float, int], *, falls: bool) -> None:
+        """Draw an arrow between two points, (x, place) each."""
         height = self.layout.cell[1]
-        colour, style = ("0.55", (0, (3, 2))) if falls else (INK, "solid")
-        points = [(x, (place + 0.5) * height) for x, place in (begin, end)]
+        colour = "0.55" if falls else INK
+        style: Any = (0, (3, 2)) if falls else "solid"
+        tail, head = ((x, (place + 0.5) * height) for x, place in (begin, end))
         arrow = FancyArrowPatch(
-            *points,
+            tail,
+            head,
             arrowstyle="-|>",
             mutation_scale=9,
             shrinkA=2,
@@ -223,30 +253,32 @@ class _Sheet:
         )
         self.axes.add_patch(arrow)
 
-    def aside(self, x: float, place: int, said: str, side: str) -> None:
-        """A word between the columns, on white, so that arrows which pass behind do not run through it."""
+    def aside(self, x: float, place: int, text: str, side: str) -> None:
+        """Write a word between the columns, on white, so that arrows which pass behind do not run through it."""
         under = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"}
         y = (place + 0.5) * self.layout.cell[1]
-        write(self.axes, x, y, said, size=8, ha=side, bbox=under, zorder=3, color="0.25")
+        write(self.axes, x, y, text, size=8, ha=side, bbox=under, zorder=3, color="0.25")
 
     def cell(self, row: int, x: float, y: float) -> None:
+        """Draw an item of the gallery with its upper left corner at (x, y)."""
         right = same_label(self.queries, self.row, self.gallery, row)
         width, height = self.layout.cell
         draw_cell(self.axes, self.gallery, row, x, y, right, width=width, height=height, inset=0.03)
 
-    def words(self, x: float, y: float, said: str, row: int, side: str) -> None:
-        """A rank or a share beside a cell and, where there is room, what the item is called."""
+    def words(self, x: float, y: float, text: str, row: int, side: str) -> None:
+        """Write a rank or a share beside a cell and, where there is space, the name of the item."""
         if self.layout.words > 1 and self.gallery.labels is not None:
-            said += "\n" + "\n".join(wrap(self.gallery.name(row), self.layout.words - 0.15, 2, 7.5))
-        write(self.axes, x, y + self.layout.cell[1] / 2, said, size=7.5, ha=side, color="0.25")
+            text += "\n" + "\n".join(wrap(self.gallery.name(row), self.layout.words - 0.15, 2, 7.5))
+        write(self.axes, x, y + self.layout.cell[1] / 2, text, size=7.5, ha=side, color="0.25")
 
-    def heading(self, x: float, said: str, note: str = "") -> None:
-        write(self.axes, x, -0.28, said, size=10, ha="center", fontweight="bold")
+    def heading(self, x: float, text: str, note: str = "") -> None:
+        """Write a heading over a column, and a note below it."""
+        write(self.axes, x, -0.28, text, size=10, ha="center", fontweight="bold")
         if note:
             write(self.axes, x, -0.1, note, size=7.5, ha="center", color="0.35")
 
 
-def _share(weights: np.ndarray) -> str:
+def _share(weights: FloatArray) -> str:
     first, last = (f"{100 * weight:.0f}" for weight in (weights[0], weights[-1]))
     return f"{first} %" if first == last else f"{first} → {last} %"
 

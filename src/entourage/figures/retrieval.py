@@ -1,16 +1,18 @@
 """A sheet of queries with what they retrieve before and after: the biggest gains first, then the biggest losses.
 
-Pictures stand side by side, a row for each query; texts and ids in lists, a block for each query.
+Pictures are drawn side by side, a row for each query; texts and ids in lists, a block for each query.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from entourage.errors import InputError
 from entourage.figures.appearance import Appearance, same_label
-from entourage.figures.cells import INK, draw_cell, new_sheet, write, write_title
-from entourage.figures.words import shorten, width_of, wrap
-from entourage.values import Neighbors
+from entourage.figures.sheet import INK, draw_cell, new_sheet, write, write_title
+from entourage.figures.text import shorten, width_of, wrap
+from entourage.values import FloatArray, IntArray, Neighbors
 
 __all__ = ["choose_queries", "draw_retrieval"]
 
@@ -21,11 +23,24 @@ _LINE, _TWO_LINES = 0.29, 0.4  # inches, of an item in a list
 _NAMES = 1.3  # inches for the labels beside a list
 
 
-def choose_queries(gains: np.ndarray, n_best: int, n_worst: int) -> np.ndarray:
-    """Rows of the queries that gained most and lost most, (n_best + n_worst,); ties by row.
+def choose_queries(gains: FloatArray, n_best: int, n_worst: int) -> IntArray:
+    """Choose the queries that gained most and those that lost most.
 
-    Queries that did not gain are never shown as gains, nor the reverse, so there may be fewer.
+    Parameters
+    ----------
+    gains : array of shape (N,)
+        The change of each query's score.
+    n_best, n_worst : int
+        How many of each to choose.
 
+    Returns
+    -------
+    array of shape (n_best + n_worst,) or less
+        Rows, the biggest gain first and the biggest loss first, ties by row. A query that did not gain is never chosen
+        as a gain, nor one that did not lose as a loss.
+
+    Examples
+    --------
     >>> choose_queries(np.array([0.1, -0.2, 0.4, 0.0]), 2, 2).tolist()
     [2, 0, 1]
     """
@@ -38,16 +53,33 @@ def draw_retrieval(
     queries: Appearance,
     before: Neighbors | None,
     after: Neighbors,
-    chosen: np.ndarray,
-    gains: np.ndarray | None,
+    chosen: Sequence[int] | IntArray,
+    gains: FloatArray | None,
     title: str,
     *,
     gallery: Appearance | None = None,
 ) -> Figure:
-    """The chosen queries, each with its nearest items before and after; before None: one ranking alone.
+    """Draw chosen queries, each with its nearest items before and after.
 
-    before and after: neighbours of all N queries, as rows of the gallery (default: of the queries themselves); gains
-    (N,): change of each query's average precision, a fraction, printed beside it.
+    Parameters
+    ----------
+    queries : Appearance
+        How the N queries look.
+    before : Neighbors or None
+        Of all N queries, as rows of the gallery; None to draw only `after`.
+    after : Neighbors
+        Of all N queries, as rows of the gallery.
+    chosen : sequence of int
+        The rows of the queries to draw, in order.
+    gains : array of shape (N,) or None
+        The change of each query's average precision, a fraction; it is printed beside the query.
+    title : str
+    gallery : Appearance, optional
+        How the gallery looks; by default the queries are the gallery.
+
+    Returns
+    -------
+    matplotlib Figure
     """
     _check(queries, before, after)
     gallery = queries if gallery is None else gallery
@@ -61,7 +93,7 @@ def draw_retrieval(
 def _check(queries: Appearance, before: Neighbors | None, after: Neighbors) -> None:
     for name, found in (("before", before), ("after", after)):
         if found is not None and len(found) != len(queries):
-            raise InputError(f"{name} has neighbours of {len(found)} items for {len(queries)} queries; wanted as many")
+            raise InputError(f"{name} has neighbours of {len(found)} queries; wanted those of all {len(queries)}")
 
 
 def _nothing(title: str) -> Figure:
@@ -71,8 +103,16 @@ def _nothing(title: str) -> Figure:
     return figure
 
 
-def _picture_sheet(queries, gallery, rankings: dict[str, Neighbors], chosen, gains, title) -> Figure:
-    starts, x = {}, 1 + _SPLIT
+def _picture_sheet(
+    queries: Appearance,
+    gallery: Appearance,
+    rankings: dict[str, Neighbors],
+    chosen: list[int],
+    gains: FloatArray | None,
+    title: str,
+) -> Figure:
+    starts: dict[str, float] = {}
+    x = 1 + _SPLIT
     for name, found in rankings.items():
         starts[name] = x
         x += found.k + _SPLIT
@@ -93,15 +133,22 @@ def _picture_sheet(queries, gallery, rankings: dict[str, Neighbors], chosen, gai
     return figure
 
 
-def _caption_lines(queries: Appearance, query: int, gains: np.ndarray | None) -> list[str]:
-    """Four at most, which is what a row has room for."""
-    room = _CELL * _CAPTION - 0.2
-    label = [] if queries.labels is None else wrap(queries.name(query), room, 2, 8)
+def _caption_lines(queries: Appearance, query: int, gains: FloatArray | None) -> list[str]:
+    """What is written beside a query: at most four lines, which is what fits into a row."""
+    width = _CELL * _CAPTION - 0.2
+    label = [] if queries.labels is None else wrap(queries.name(query), width, 2, 8)
     change = [] if gains is None else [_change(gains[query])]
-    return [*label, shorten(f"item {queries.ids[query]}", room, 8), *change]
+    return [*label, shorten(f"item {queries.ids[query]}", width, 8), *change]
 
 
-def _lists(queries, gallery, rankings: dict[str, Neighbors], chosen, gains, title) -> Figure:
+def _lists(
+    queries: Appearance,
+    gallery: Appearance,
+    rankings: dict[str, Neighbors],
+    chosen: list[int],
+    gains: FloatArray | None,
+    title: str,
+) -> Figure:
     """In inches: a block for each query, with a list for each ranking, labels beside their items."""
     as_texts = "texts" in (queries.kind, gallery.kind)
     cell = 2.0 if not as_texts else 3.6 if len(rankings) > 1 else 5.8
@@ -121,20 +168,20 @@ def _lists(queries, gallery, rankings: dict[str, Neighbors], chosen, gains, titl
         )
         if as_texts:
             draw_cell(axes, queries, query, 0, top + 0.24, None, width=width, height=0.4, inset=0.02, edge=INK, size=9)
-        for start, (name, found) in enumerate(rankings.items()):
+        for start, (heading, found) in enumerate(rankings.items()):
             x = column * start
-            write(axes, x + 0.02, top + head - 0.12, name, size=8.5, color="0.35")
+            write(axes, x + 0.02, top + head - 0.12, heading, size=8.5, color="0.35")
             for place, row in enumerate(found.rows[query]):
                 y = top + head + line * place
                 right = same_label(queries, query, gallery, row)
                 draw_cell(axes, gallery, row, x, y, right, width=cell, height=line, inset=0.02, size=8)
                 if names:
-                    said = shorten(gallery.name(row), names - 0.1, 8)
-                    write(axes, x + cell + 0.08, y + line / 2, said, size=8, color="0.35")
+                    name = shorten(gallery.name(row), names - 0.1, 8)
+                    write(axes, x + cell + 0.08, y + line / 2, name, size=8, color="0.35")
     return figure
 
 
-def _fit_one_line(gallery: Appearance, rankings: dict[str, Neighbors], chosen, cell: float) -> bool:
+def _fit_one_line(gallery: Appearance, rankings: dict[str, Neighbors], chosen: list[int], cell: float) -> bool:
     shown = {row for found in rankings.values() for row in found.rows[chosen].ravel().tolist()}
     return all(width_of(gallery.text(row), 8) < cell - 0.3 for row in shown)
 

@@ -1,12 +1,13 @@
-"""What the slices of an embedding know: how recall grows slice by slice, and what one of them alone finds."""
+"""What the slices of an embedding contribute: recall slice by slice, and what one slice alone finds."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from entourage.figures.cells import draw_frame, draw_picture, new_sheet, write, write_title
+from entourage.figures.sheet import draw_frame, draw_picture, new_sheet, write, write_title
 from entourage.figures.style import STYLES, head, tidy
 
 __all__ = ["draw_first_slices", "draw_specialities"]
@@ -15,10 +16,19 @@ _CELL = 0.62  # inches
 
 
 def draw_first_slices(recalls: dict[str, dict[int, Sequence[float]]], title: str) -> Figure:
-    """Recall of the first m slices together (Fig. S2 of Divide and Conquer): a panel for each k, a line for each model.
+    """Draw the recall of the first m slices together (Fig. S2 of Divide and Conquer).
 
-    All panels have one scale, as they are looked at side by side.
-    recalls[model][k][m - 1]: recall@k of the first m slices of that model, a fraction.
+    There is a panel for each k and a line for each model; all panels have one scale, to be compared side by side.
+
+    Parameters
+    ----------
+    recalls : dict of dicts of sequences
+        recalls[model][k][m - 1] is recall@k of the first m slices of a model, a fraction.
+    title : str
+
+    Returns
+    -------
+    matplotlib Figure
     """
     ks = list(next(iter(recalls.values())))
     figure = Figure(figsize=(1.2 + 3.4 * len(ks), 3.9), layout="constrained")
@@ -37,10 +47,24 @@ def draw_first_slices(recalls: dict[str, dict[int, Sequence[float]]], title: str
     return figure
 
 
-def draw_specialities(pictures: Sequence[Sequence], counts: Sequence[int], title: str, *, most: int = 10) -> Figure:
-    """Queries that one slice alone gets right (Fig. S1): a row for each slice, with the first `most` pictures.
+def draw_specialities(
+    pictures: Sequence[Sequence[Any]], counts: Sequence[int], title: str, *, most: int = 10
+) -> Figure:
+    """Draw queries that one slice alone gets right (Fig. S1 of Divide and Conquer), a row for each slice.
 
-    pictures[k]: some that slice k + 1 alone finds, each a PIL image or an array; counts[k]: how many there are.
+    Parameters
+    ----------
+    pictures : sequence of K sequences
+        Some of the queries that only that slice gets right, as PIL images or arrays.
+    counts : sequence of K int
+        How many such queries there are.
+    title : str
+    most : int, default 10
+        How many pictures of a slice to show.
+
+    Returns
+    -------
+    matplotlib Figure
     """
     figure, axes = new_sheet(-2.2, most + 0.2, -0.9, len(pictures) + 0.1, _CELL)
     write_title(axes, -2.1, -0.5, title, size=11)

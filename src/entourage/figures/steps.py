@@ -1,4 +1,4 @@
-"""How the scores move from step to step, relative to the unrefined embeddings (Fig. 3 of Attend to Context)."""
+"""How scores change from step to step, relative to the unrefined embeddings (Fig. 3 of Attend to Context)."""
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -9,7 +9,20 @@ __all__ = ["draw_steps"]
 
 
 def draw_steps(scores: dict[str, list[float]], title: str, note: str = "") -> Figure:
-    """One line per metric: scores[name][t] is the fraction reached by e_t, drawn as points above e_0."""
+    """Draw how much each metric has gained after every step, in points.
+
+    Parameters
+    ----------
+    scores : dict of lists of T + 1 floats
+        scores[name][t] is the score of the embeddings after t steps, a fraction.
+    title : str
+    note : str, optional
+        What is written below the axis.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
     figure = Figure(figsize=(7.5, 4.6), layout="constrained")
     head(figure, title)
     axes = figure.add_subplot()

@@ -1,21 +1,42 @@
-"""Who stands near whom: one search for the context before refinement and the ranking after it."""
+"""Nearest neighbours: one search for the context before refinement and for the ranking after it."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from entourage.errors import InputError
-from entourage.values import Embeddings, Neighbors, shared_codes
+from entourage.runtime.progress import Progress
+from entourage.values import Embeddings, IntArray, Neighbors, shared_codes
 
 __all__ = ["check_same_encoder", "own_gallery_rows", "search", "search_blocks"]
 
 
-def search(queries: Embeddings, gallery: Embeddings | None = None, k: int = 8, *, progress=None) -> Neighbors:
-    """The k gallery items most similar to each query, nearest first; equal similarities by id, lower first.
+def search(
+    queries: Embeddings, gallery: Embeddings | None = None, k: int = 8, *, progress: Progress | None = None
+) -> Neighbors:
+    """Find the k gallery items most similar to each query, exactly.
 
-    Without a gallery the queries are searched among themselves. An item is never its own neighbour: it is
-    left out by id, wherever it stands in the ranking. Two different sets share ids only if both name theirs.
+    An item is never its own neighbour: it is left out by id, wherever it stands in the ranking.
 
+    Parameters
+    ----------
+    queries : Embeddings
+        N items.
+    gallery : Embeddings, optional
+        M items to search in; by default the queries are searched among themselves. Ids of two sets are the same items
+        only if both sets are `named`.
+    k : int, default 8
+        How many neighbours to find of each query.
+    progress : Progress, optional
+        Is called as progress(title, done, total).
+
+    Returns
+    -------
+    Neighbors
+        (N, k) rows of the gallery, nearest first; of equally similar items the one with the lower id comes first.
+
+    Examples
+    --------
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> search(items, k=1).rows.tolist()
     [[1], [0], [0]]
@@ -31,11 +52,26 @@ def search(queries: Embeddings, gallery: Embeddings | None = None, k: int = 8, *
 def search_blocks(
     queries: Embeddings, gallery: Embeddings | None = None, k: int = 8
 ) -> Iterator[tuple[slice, Neighbors]]:
-    """The same search, some queries at a time, for rankings too long to hold for all of them."""
+    """Search as `search` does, some queries at a time, for rankings too long to hold for all queries at once.
+
+    Parameters
+    ----------
+    queries, gallery, k
+        As in `search`.
+
+    Yields
+    ------
+    block : slice
+        The queries, in order.
+    found : Neighbors
+        (n, k) neighbours of the n queries of the block.
+    """
     return _search(queries, gallery, k)
 
 
-def _search(queries, gallery, k, progress=None) -> Iterator[tuple[slice, Neighbors]]:
+def _search(
+    queries: Embeddings, gallery: Embeddings | None, k: int, progress: Progress | None = None
+) -> Iterator[tuple[slice, Neighbors]]:
     from entourage.neighbors import exact
 
     gallery = queries if gallery is None else gallery
@@ -44,23 +80,36 @@ def _search(queries, gallery, k, progress=None) -> Iterator[tuple[slice, Neighbo
     available = len(gallery) - bool((own_rows >= 0).any())
     if not 1 <= k <= available:
         raise InputError(
-            f"k = {k} neighbours asked of {len(gallery)} items, which offer {available}; "
-            f"wanted 1 ≤ k ≤ {available}: lower k or bring more items"
+            f"k is {k}, but a query can have at most {available} neighbours among {len(gallery)} items; "
+            f"wanted 1 ≤ k ≤ {available}: lower k or add items"
         )
     blocks = exact.top_k(queries.vectors, gallery.vectors, gallery.ids, k, own_rows, progress)
     return ((block, Neighbors(rows, similarities)) for block, rows, similarities in blocks)
 
 
 def check_same_encoder(queries: Embeddings, gallery: Embeddings) -> None:
+    """Raise InputError if queries and gallery differ in their number of dimensions."""
     if queries.dim != gallery.dim:
         raise InputError(
             f"the queries have {queries.dim} dimensions and the gallery {gallery.dim}; "
-            "both must come from the same encoder"
+            "both must come from the same encoder: encode one of them again"
         )
 
 
-def own_gallery_rows(queries: Embeddings, gallery: Embeddings) -> np.ndarray:
-    """The gallery row that is the query itself, or -1, (N,): by position in one set, by id between two."""
+def own_gallery_rows(queries: Embeddings, gallery: Embeddings) -> IntArray:
+    """Find each query in the gallery: by position if they are the same set, by id if both are `named`.
+
+    Parameters
+    ----------
+    queries : Embeddings
+        N items.
+    gallery : Embeddings
+
+    Returns
+    -------
+    array of shape (N,)
+        The gallery row that is the query itself, or -1.
+    """
     if gallery is queries:
         return np.arange(len(queries))
     if not (queries.named and gallery.named):
@@ -68,4 +117,4 @@ def own_gallery_rows(queries: Embeddings, gallery: Embeddings) -> np.ndarray:
     query_codes, gallery_codes = shared_codes(queries.ids, gallery.ids)
     row_of_code = np.full(max(query_codes.max(), gallery_codes.max()) + 1, -1)
     row_of_code[gallery_codes] = np.arange(len(gallery))
-    return row_of_code[query_codes]
+    return np.asarray(row_of_code[query_codes])

@@ -1,9 +1,10 @@
-"""Copies counted once: a crowd of near-identical items must not be anyone's whole neighbourhood."""
+"""Near-identical items counted once, so that copies of one item are never a whole neighbourhood."""
 
 import numpy as np
 
 from entourage.neighbors import search
-from entourage.values import Embeddings, Neighbors
+from entourage.runtime.progress import Progress
+from entourage.values import BoolArray, Embeddings, IntArray, Neighbors
 
 __all__ = ["copy_similarity", "distinct_items", "search_distinct"]
 
@@ -15,10 +16,18 @@ _ROUNDS = 6
 
 
 def copy_similarity(items: Embeddings) -> float:
-    """From which similarity on two items of this set show the same thing: at 0.2 % of the usual squared distance.
+    """The similarity from which on two items of a set count as copies: at 0.2 % of the usual squared distance.
 
     Unit vectors of mean m are 1 - |m|² apart on average (half their squared distance), which is little for encoders
     that put everything into a narrow cone.
+
+    Parameters
+    ----------
+    items : Embeddings
+
+    Returns
+    -------
+    float
     """
     mean = items.vectors.mean(axis=0, dtype=np.float64)
     return 1 - max(_COPY * (1 - float(mean @ mean)), _ROUNDING)
@@ -26,13 +35,30 @@ def copy_similarity(items: Embeddings) -> float:
 
 def distinct_items(
     items: Embeddings, similarity: float | None = None, found: Neighbors | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (G,) that stand for all others, in order, and for each item the position of its stand-in in them, (N,).
+) -> tuple[IntArray, IntArray]:
+    """Choose one item of each group of copies to stand for the group.
 
-    An item joins the first item in order of id that is at least so similar to it (by default `copy_similarity`) and
-    stands for itself. Where an item has more copies than neighbours were looked up (`found`, or a few), those that
-    remain are searched again, for some rounds.
+    An item is represented by the first item, in order of id, that is similar enough and represents itself. Where an
+    item has more copies than neighbours were looked up, what remains is searched again, for some rounds.
 
+    Parameters
+    ----------
+    items : Embeddings
+        N items.
+    similarity : float, optional
+        From which similarity on items are copies; by default `copy_similarity(items)`.
+    found : Neighbors, optional
+        Neighbours of the items among themselves; by default a few are searched.
+
+    Returns
+    -------
+    rows : array of shape (G,)
+        The items that represent groups, ascending.
+    stands_for : array of shape (N,)
+        For each item, the position in `rows` of the item that represents it.
+
+    Examples
+    --------
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.0, 1.0], [1.0, 0.001], [1.0, 0.0]])
     >>> rows, stands_for = distinct_items(items)
     >>> rows.tolist(), stands_for.tolist()
@@ -58,8 +84,11 @@ def distinct_items(
     return rows, np.searchsorted(rows, stand_in)
 
 
-def _leaders(neighbors, copy, rank) -> np.ndarray:
-    """For each item the one that stands for it, (n,): itself, or the first of its copies that stands for itself."""
+def _leaders(neighbors: IntArray, copy: BoolArray, rank: IntArray) -> IntArray:
+    """For each item the one that represents it, (n,): itself, or the first of its copies that represents itself.
+
+    neighbors (n, k); copy (n, k): which of them are copies; rank (n,): the place of each item in order of id.
+    """
     leader = np.arange(len(rank))
     with_copies = np.flatnonzero(copy.any(axis=1))
     for item in with_copies[np.argsort(rank[with_copies])]:
@@ -70,11 +99,30 @@ def _leaders(neighbors, copy, rank) -> np.ndarray:
     return leader
 
 
-def search_distinct(items: Embeddings, k: int, *, progress=None) -> tuple[np.ndarray, np.ndarray, Neighbors]:
-    """The distinct items and their k nearest distinct others: (rows (G,), stands_for (N,), Neighbors (G, k)).
+def search_distinct(
+    items: Embeddings, k: int, *, progress: Progress | None = None
+) -> tuple[IntArray, IntArray, Neighbors]:
+    """Find distinct items and the k nearest distinct others of each.
 
-    Neighbours are positions among the distinct items; fewer than k where there are not so many. One search does,
-    unless an item is surrounded by more copies than it has spare neighbours.
+    One search suffices, unless an item is surrounded by more copies than spare neighbours are looked up.
+
+    Parameters
+    ----------
+    items : Embeddings
+        N items.
+    k : int
+        How many neighbours to find; fewer are found where there are not as many distinct items.
+    progress : Progress, optional
+        Is called as progress(title, done, total).
+
+    Returns
+    -------
+    rows : array of shape (G,)
+        The items that represent groups of copies, ascending.
+    stands_for : array of shape (N,)
+        For each item, the position in `rows` of the item that represents it.
+    found : Neighbors
+        (G, k) neighbours of the distinct items, as positions in `rows`.
     """
     similarity = copy_similarity(items)
     found = search(items, k=min(k + _SPARE, len(items) - 1), progress=progress)

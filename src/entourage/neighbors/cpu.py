@@ -5,21 +5,25 @@ not torch, whose library took a quarter longer on the processor this was measure
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage.neighbors.kernels import Candidates, rounding_margin
 from entourage.runtime.randomness import generator
 from entourage.runtime.threads import blocks, in_threads, one_thread_each
+from entourage.values import FloatArray, IntArray
 
 __all__ = ["best_among_each_other", "best_of_gallery"]
 
 _LONG = 128  # from this k on, a first bar is guessed
 
 
-def best_of_gallery(queries, gallery, hidden, k, rows, columns) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def best_of_gallery(
+    queries: NDArray[np.float32], gallery: NDArray[np.float32], hidden: IntArray, k: int, rows: int, columns: int
+) -> Iterator[tuple[slice, IntArray, NDArray[np.float32]]]:
     """The k best of a gallery for each query and their similarities, both (n, k), ties by position.
 
     queries (N, d), gallery (M, d); hidden (N,) is the item each query must not find, or -1: it comes last. So many
@@ -28,13 +32,15 @@ def best_of_gallery(queries, gallery, hidden, k, rows, columns) -> Iterator[tupl
     memory = _Memory()
     sample = _sample(gallery, k)
 
-    def search(block: slice):
+    def search(block: slice) -> tuple[slice, IntArray, NDArray[np.float32]]:
         return block, *_settled(queries[block], gallery, hidden[block], k, columns, sample, memory).best(slice(None))
 
     return in_threads(search, blocks(len(queries), rows))
 
 
-def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
+def best_among_each_other(
+    items: NDArray[np.float32], hidden: IntArray, k: int, side: int, report: Callable[[float], None] | None = None
+) -> Candidates:
     """The k best of each item (N, d) among all of them; `best(rows)` of the result tells them.
 
     Each tile above the diagonal of the symmetric matrix is computed once and serves its rows and its columns.
@@ -45,11 +51,11 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
     in_use = [threading.Lock() for _ in tile_rows]
     memory = _Memory()
 
-    def expect(rows):
+    def expect(rows: slice) -> None:
         with memory.product(items[rows], sample) as tile:
             candidates.expect(tile, rows, rank)
 
-    def meet(pair):
+    def meet(pair: tuple[int, int]) -> None:
         first, second = pair
         rows, columns = tile_rows[first], tile_rows[second]
         # All threads take the earlier block first, so no two wait for each other.
@@ -57,10 +63,10 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
         with memory.product(items[rows], items[columns]) as tile, both[0], both[1]:
             candidates.meet_each_other(tile, rows.start, columns.start, hidden)
 
-    def settle(rows):
+    def settle(rows: slice) -> None:
         candidates.settle(rows, items[rows], items)
 
-    def search_again(rows):
+    def search_again(rows: IntArray) -> None:
         candidates.keys[rows, :k] = _in_double_precision(items[rows], items, hidden[rows], k, side).keys[:, :k]
 
     # The diagonal first: every item has met some others, and its bar stands, before the many tiles away from it.
@@ -80,7 +86,15 @@ def best_among_each_other(items, hidden, k, side, report=None) -> Candidates:
     return candidates
 
 
-def _settled(queries, gallery, hidden, k, columns, sampled, memory) -> Candidates:
+def _settled(
+    queries: NDArray[np.float32],
+    gallery: NDArray[np.float32],
+    hidden: IntArray,
+    k: int,
+    columns: int,
+    sampled: tuple[NDArray[np.float32], int],
+    memory: "_Memory",
+) -> Candidates:
     """The candidates of a block of queries after they have met the whole gallery."""
     candidates = Candidates(len(queries), k, rounding_margin(queries.shape[1]))
     sample, rank = sampled
@@ -98,7 +112,9 @@ def _settled(queries, gallery, hidden, k, columns, sampled, memory) -> Candidate
     return candidates
 
 
-def _in_double_precision(queries, gallery, hidden, k, columns) -> Candidates:
+def _in_double_precision(
+    queries: FloatArray, gallery: FloatArray, hidden: IntArray, k: int, columns: int
+) -> Candidates:
     """The same for queries with a crowd at the k-th place, so close that only exact similarities tell who is in.
 
     Items come in order of position, so that of equal ones the first are kept.
@@ -112,7 +128,7 @@ def _in_double_precision(queries, gallery, hidden, k, columns) -> Candidates:
     return candidates
 
 
-def _sample(items, k) -> tuple[np.ndarray, int]:
+def _sample(items: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], int]:
     """Some of the items, and the rank among them that is almost surely below the k-th best of all; 0 for small k.
 
     It spares a long ranking from collecting thousands that are nearer than the k-th only of those met so far.
@@ -130,11 +146,11 @@ def _sample(items, k) -> tuple[np.ndarray, int]:
 class _Memory:
     """Tiles in memory that is used again: fresh memory would have to be cleared by the system each time."""
 
-    def __init__(self):
-        self._free = []
+    def __init__(self) -> None:
+        self._free: list[NDArray[np.float32]] = []
 
     @contextmanager
-    def product(self, a, b):
+    def product(self, a: NDArray[np.float32], b: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
         """a @ b.T of rows a (n, d) and b (m, d)."""
         size = len(a) * len(b)
         try:

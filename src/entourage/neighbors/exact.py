@@ -5,12 +5,15 @@ on where they lie in memory; searched as one they tie by construction, and their
 order of id, so that position decides ties further down and the order of the rows decides nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage.runtime.devices import graphics_card
+from entourage.runtime.progress import Progress
 from entourage.runtime.threads import blocks, thread_count
+from entourage.values import FloatArray, IntArray, LabelArray
 
 __all__ = ["groups_of_equal_vectors", "top_k"]
 
@@ -20,11 +23,37 @@ _MOST_CANDIDATES = 2**27  # of all items at once: 1 GiB
 _TITLE = "searching neighbours"
 
 
-def top_k(queries, gallery, gallery_ids, k, own_rows, progress=None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """The k most similar gallery rows of each query and their similarities, both (n, k), n queries at a time.
+def top_k(
+    queries: NDArray[np.float32],
+    gallery: NDArray[np.float32],
+    gallery_ids: LabelArray,
+    k: int,
+    own_rows: IntArray,
+    progress: Progress | None = None,
+) -> Iterator[tuple[slice, IntArray, NDArray[np.float32]]]:
+    """Find the k most similar gallery rows of each query, some queries at a time.
 
-    queries (N, d) and gallery (M, d) float32 unit vectors; gallery_ids (M,) decide ties; own_rows (N,) is the
-    gallery row each query must not find, or -1.
+    Parameters
+    ----------
+    queries : array of shape (N, d)
+        Unit vectors.
+    gallery : array of shape (M, d)
+        Unit vectors.
+    gallery_ids : array of shape (M,)
+        Of equally similar rows the one with the lower id comes first.
+    k : int
+    own_rows : array of shape (N,)
+        The gallery row that each query must not find, or -1.
+    progress : Progress, optional
+        Is called as progress(title, done, total).
+
+    Yields
+    ------
+    block : slice
+        n queries, in order.
+    rows : array of shape (n, k)
+        Rows of the gallery, nearest first.
+    similarities : array of shape (n, k)
     """
     members, starts = groups_of_equal_vectors(gallery, gallery_ids)
     sizes = np.diff(starts)
@@ -41,7 +70,7 @@ def top_k(queries, gallery, gallery_ids, k, own_rows, progress=None) -> Iterator
     n_groups = k if all_distinct else min(k + 1, len(sizes))
     found = _nearest(queries, distinct, hidden, group_of_row if one_set else None, n_groups, progress)
 
-    id_rank = None if all_distinct else np.argsort(np.argsort(gallery_ids, kind="stable"))
+    id_rank = members if all_distinct else np.argsort(np.argsort(gallery_ids, kind="stable"))
     for block, groups, similarities in found:
         if all_distinct:
             yield block, members[groups], similarities
@@ -49,7 +78,14 @@ def top_k(queries, gallery, gallery_ids, k, own_rows, progress=None) -> Iterator
             yield block, *_expand(groups, similarities, members, starts, own_rows[block], id_rank, k)
 
 
-def _nearest(queries, items, hidden, places, k, progress) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def _nearest(
+    queries: NDArray[np.float32],
+    items: NDArray[np.float32],
+    hidden: IntArray,
+    places: IntArray | None,
+    k: int,
+    progress: Progress | None,
+) -> Iterator[tuple[slice, IntArray, NDArray[np.float32]]]:
     """The k items (M, d) nearest to each query and their similarities, both (n, k), ties by position in the items.
 
     hidden (N,) is the item a query must not find, or -1: it comes last. places (N,), where the queries are the items:
@@ -69,8 +105,7 @@ def _nearest(queries, items, hidden, places, k, progress) -> Iterator[tuple[slic
         if places is not None and len(items) * kernels.room(k) <= _MOST_CANDIDATES:
             alone = np.full(len(items), -1)
             alone[places] = hidden
-            report = progress and (lambda share: progress(_TITLE, int(share * n), n))
-            candidates = cpu.best_among_each_other(items, alone, k, columns, report)
+            candidates = cpu.best_among_each_other(items, alone, k, columns, _shares(progress, n))
             for block in blocks(n, rows):
                 yield block, *candidates.best(places[block])
             return
@@ -81,17 +116,30 @@ def _nearest(queries, items, hidden, places, k, progress) -> Iterator[tuple[slic
         yield block, nearest, similarities
 
 
+def _shares(progress: Progress | None, n: int) -> Callable[[float], None] | None:
+    """What is called with the share of the work that is done, 0 to 1, of a search for n queries."""
+    return None if progress is None else lambda share: progress(_TITLE, int(share * n), n)
+
+
 def _tile_shape(n_queries: int, n_items: int, n_threads: int) -> tuple[int, int]:
     """Rows and columns of a tile, of neither so many that some threads would have nothing to do."""
 
-    def fair(n):
+    def fair(n: int) -> int:
         return min(max(256, -(-n // (4 * n_threads))), n, _TILE_SIDE)
 
     columns = fair(n_items)
     return max(1, min(fair(n_queries), _TILE_VALUES // columns)), columns
 
 
-def _expand(groups, values, members, starts, own, id_rank, k) -> tuple[np.ndarray, np.ndarray]:
+def _expand(
+    groups: IntArray,
+    values: NDArray[np.float32],
+    members: IntArray,
+    starts: IntArray,
+    own: IntArray,
+    id_rank: IntArray,
+    k: int,
+) -> tuple[IntArray, NDArray[np.float32]]:
     """Rows (n, k) for groups (n, m): their members, ties by id_rank (M,), the query itself left out, cut at k."""
     sizes = np.diff(starts)[groups]
     nearer = np.cumsum(sizes, axis=1) - sizes  # members of the groups before each that do not tie with it
@@ -112,9 +160,21 @@ def _expand(groups, values, members, starts, own, id_rank, k) -> tuple[np.ndarra
     return found[kept].reshape(-1, k), similarity[kept].reshape(-1, k)
 
 
-def groups_of_equal_vectors(vectors, ids) -> tuple[np.ndarray, np.ndarray]:
-    """All rows, equal vectors side by side: members (M,) and starts (G + 1,) such that group g holds
-    members[starts[g]:starts[g + 1]] in order of id; groups are ordered by their first id."""
+def groups_of_equal_vectors(vectors: FloatArray, ids: LabelArray) -> tuple[IntArray, IntArray]:
+    """Group rows that hold the same vector.
+
+    Parameters
+    ----------
+    vectors : array of shape (M, d)
+    ids : array of shape (M,)
+
+    Returns
+    -------
+    members : array of shape (M,)
+        All rows, group by group; groups in the order of their first ids, and members of a group in order of id.
+    starts : array of shape (G + 1,)
+        Group g holds members[starts[g]:starts[g + 1]].
+    """
     by_id = np.argsort(ids, kind="stable")
     # The first values tell almost all vectors apart; only rows that agree there are compared whole.
     head = np.ascontiguousarray(vectors[:, :4]).view(f"V{4 * min(4, vectors.shape[1])}").ravel()
@@ -123,7 +183,7 @@ def groups_of_equal_vectors(vectors, ids) -> tuple[np.ndarray, np.ndarray]:
     group = np.arange(len(vectors))  # for each position in by_id, that of its group's first member
     suspicious = (bucket_size[bucket] > 1)[by_id]
     for position in np.flatnonzero(suspicious):
-        group[position] = first_of.setdefault(vectors[by_id[position]].tobytes(), position)
+        group[position] = first_of.setdefault(vectors[by_id[position]].tobytes(), int(position))
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(group[order]) > 0, True])
     return by_id[order], starts

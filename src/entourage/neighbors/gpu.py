@@ -4,13 +4,19 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from entourage.values import IntArray
 
 __all__ = ["best_of_gallery"]
 
 _TILE_VALUES = 2**26  # similarities held at once: 256 MiB
 
 
-def best_of_gallery(queries, gallery, hidden, k, device) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def best_of_gallery(
+    queries: NDArray[np.float32], gallery: NDArray[np.float32], hidden: IntArray, k: int, device: torch.device
+) -> Iterator[tuple[slice, IntArray, NDArray[np.float32]]]:
     """The k best of a gallery for each query and their similarities, both (n, k), ties by position.
 
     queries (N, d), gallery (M, d); hidden (N,) is the item each query must not find, or -1: it comes last.
@@ -25,7 +31,7 @@ def best_of_gallery(queries, gallery, hidden, k, device) -> Iterator[tuple[slice
         yield block, *_largest(scores, k)
 
 
-def _largest(scores, k) -> tuple[np.ndarray, np.ndarray]:
+def _largest(scores: Tensor, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The k largest of each row of scores (n, m), largest first, equal ones by position: positions, values."""
     reach = min(k + 1, scores.shape[1])
     values, positions = scores.topk(reach, dim=1)

@@ -9,9 +9,13 @@ Fast products round a similarity differently from one place of a tile to the nex
 rounding of each other are compared once more, in double precision, and the order does not depend on tiles.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage.runtime.jit import compiled, inlined
+from entourage.values import FloatArray, IntArray
 
 __all__ = ["BELOW_ANY", "Candidates", "compile_ahead", "precise_product", "room", "rounding_margin"]
 
@@ -29,27 +33,27 @@ class Candidates:
     margin: two similarities as close as this may be in the wrong order.
     """
 
-    def __init__(self, n: int, k: int, margin: float):
+    def __init__(self, n: int, k: int, margin: float) -> None:
         self.k, self.margin = k, np.float32(margin)
         self.keys = np.empty((n, room(k)), np.int64)
         self.counts = np.zeros(n, np.int64)
         self.bars = np.full(n, -np.inf, np.float32)
 
-    def expect(self, tile, rows: slice, rank: int) -> None:
+    def expect(self, tile: NDArray[np.float32], rows: slice, rank: int) -> None:
         """Start some rows with a bar: the similarity of that rank among those to a sample of the items, tile (r, m)."""
         tile.partition(tile.shape[1] - rank, axis=1)
         self.bars[rows] = tile[:, -rank] - self.margin
 
-    def meet(self, tile, first_item: int, hidden) -> None:
+    def meet(self, tile: NDArray[np.float32], first_item: int, hidden: IntArray) -> None:
         """Similarities tile (n, c) of all rows to the items from first_item on; hidden (n,) is the item each row must
         not find, or -1: it comes last, as BELOW_ANY."""
         _meet(tile, first_item, hidden, self.k, self.margin, self.keys, self.counts, self.bars)
 
-    def meet_each_other(self, tile, first_row: int, first_item: int, hidden) -> None:
+    def meet_each_other(self, tile: NDArray[np.float32], first_row: int, first_item: int, hidden: IntArray) -> None:
         """The same where the rows are the items: similarities tile (r, c) count for their rows and their columns."""
         _meet_each_other(tile, first_row, first_item, hidden, self.k, self.margin, self.keys, self.counts, self.bars)
 
-    def settle(self, rows: slice, vectors, items) -> None:
+    def settle(self, rows: slice, vectors: FloatArray, items: FloatArray) -> None:
         """Sort some rows that have met everyone; vectors (r, d) are theirs, items (m, d) those they have met."""
         keys = self.keys[rows]
         keys[np.arange(keys.shape[1]) >= self.counts[rows, None]] = _NO_KEY
@@ -57,12 +61,12 @@ class Candidates:
         if self.margin:
             _compare_again(keys, self.counts[rows], self.k, self.margin, _read_only(vectors), _read_only(items))
 
-    def unsettled(self) -> np.ndarray:
+    def unsettled(self) -> IntArray:
         """Rows that may have lost someone: by too high a bar at the start, or by too many as near as their k-th."""
         last = self.best(slice(None), self.k - 1)[1][:, 0]
         return np.flatnonzero((self.counts < self.k) | (self.bars > last - self.margin))
 
-    def best(self, rows, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def best(self, rows: slice | IntArray, first: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Items int64 and similarities float32, each (r, k), of settled rows; without the nearest `first`."""
         keys = self.keys[rows, first : self.k]
         bits = ~(keys >> 32)
@@ -70,7 +74,7 @@ class Candidates:
         return keys & _POSITION, bits.view(np.float32)
 
 
-def _read_only(array) -> np.ndarray:
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     """The same values; numba would compile once for arrays that may be written to and once for those that may not."""
     view = array.view()
     view.flags.writeable = False
@@ -94,7 +98,7 @@ def room(k: int) -> int:
 
 def compile_ahead() -> None:
     """Compile, or load from disk, what the search needs, before threads ask for it all at once."""
-    if _meet_each_other.signatures:
+    if _meet_each_other.signatures:  # type: ignore[attr-defined]  # of numba
         return
     one, nobody = np.ones((1, 1), np.float32), np.full(1, -1)
     candidates = Candidates(1, 1, 1e-6)
@@ -111,7 +115,7 @@ def compile_ahead() -> None:
 
 
 @inlined
-def _key(similarity, item):
+def _key(similarity: float, item: int) -> int:
     bits = np.int64(np.float32(similarity + np.float32(0)).view(np.int32))  # -0.0 + 0.0 is 0.0, as the two tie
     if bits < 0:
         bits ^= _SIGN  # among negative numbers the larger one has the smaller bits
@@ -119,7 +123,7 @@ def _key(similarity, item):
 
 
 @inlined
-def _similarity(key):
+def _similarity(key: int) -> float:
     bits = ~(key >> 32)
     if bits < 0:
         bits ^= _SIGN
@@ -127,7 +131,7 @@ def _similarity(key):
 
 
 @inlined
-def _select(keys, k):
+def _select(keys: NDArray[np.int64], k: int) -> None:
     """Reorder keys (n,) so that the k smallest come first, the largest of them at k - 1."""
     low, high = 0, len(keys) - 1
     while low < high:
@@ -152,7 +156,7 @@ def _select(keys, k):
 
 
 @inlined
-def _pick_best(keys, k, margin):
+def _pick_best(keys: NDArray[np.int64], k: int, margin: float) -> tuple[int, float]:
     """Of full keys (C,) move the k best to the front and, after them, those within the margin of the k-th.
 
     Returns how many these are and the bar for newcomers. Where too many are so close, some are dropped, and the bar is
@@ -173,7 +177,16 @@ def _pick_best(keys, k, margin):
 
 
 @inlined
-def _offer(similarity, item, row, k, margin, keys, counts, bars):
+def _offer(
+    similarity: float,
+    item: int,
+    row: int,
+    k: int,
+    margin: float,
+    keys: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    bars: NDArray[np.float32],
+) -> float:
     """Place an item that has passed the bar among the row's candidates; return the bar."""
     keys[row, counts[row]] = _key(similarity, item)
     counts[row] += 1
@@ -183,7 +196,16 @@ def _offer(similarity, item, row, k, margin, keys, counts, bars):
 
 
 @compiled
-def _meet(tile, first_item, hidden, k, margin, keys, counts, bars):
+def _meet(
+    tile: NDArray[np.float32],
+    first_item: int,
+    hidden: IntArray,
+    k: int,
+    margin: float,
+    keys: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    bars: NDArray[np.float32],
+) -> None:
     n, m = tile.shape
     for row in range(n):
         line, bar = tile[row], bars[row]
@@ -201,7 +223,17 @@ def _meet(tile, first_item, hidden, k, margin, keys, counts, bars):
 
 
 @compiled
-def _meet_each_other(tile, first_row, first_item, hidden, k, margin, keys, counts, bars):
+def _meet_each_other(
+    tile: NDArray[np.float32],
+    first_row: int,
+    first_item: int,
+    hidden: IntArray,
+    k: int,
+    margin: float,
+    keys: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    bars: NDArray[np.float32],
+) -> None:
     n, m = tile.shape
     below = bars[first_item : first_item + m].copy()  # the bars of the columns
     for i in range(n):
@@ -226,7 +258,7 @@ def _meet_each_other(tile, first_row, first_item, hidden, k, margin, keys, count
 
 
 @inlined
-def _any_above(line, bar):
+def _any_above(line: NDArray[np.float32], bar: float) -> bool:
     found = False
     for j in range(len(line)):
         found |= line[j] > bar
@@ -234,7 +266,7 @@ def _any_above(line, bar):
 
 
 @inlined
-def _any_above_either(line, bar, bars):
+def _any_above_either(line: NDArray[np.float32], bar: float, bars: NDArray[np.float32]) -> bool:
     found = False
     for j in range(len(line)):
         found |= line[j] > min(bar, bars[j])
@@ -242,7 +274,9 @@ def _any_above_either(line, bar, bars):
 
 
 @compiled
-def _compare_again(keys, counts, k, margin, vectors, items):
+def _compare_again(
+    keys: NDArray[np.int64], counts: NDArray[np.int64], k: int, margin: float, vectors: FloatArray, items: FloatArray
+) -> None:
     """Order sorted keys (n, C) anew wherever neighbours in the order are within the margin of each other."""
     for row in range(len(keys)):
         start = 0
@@ -260,7 +294,7 @@ def _compare_again(keys, counts, k, margin, vectors, items):
 
 
 @inlined
-def _sort_precisely(keys, vector, items):
+def _sort_precisely(keys: NDArray[np.int64], vector: FloatArray, items: FloatArray) -> None:
     """Keys (n,) of a vector (d,) to some items, by similarities in double precision; who is hidden stays last."""
     for j in range(len(keys)):
         item = keys[j] & _POSITION
@@ -270,7 +304,7 @@ def _sort_precisely(keys, vector, items):
 
 
 @inlined(fastmath={"reassoc", "contract"})
-def precise_product(a, b):
+def precise_product(a: FloatArray, b: FloatArray) -> float:
     """The similarity of two vectors (d,), summed in double precision."""
     total = 0.0
     for j in range(len(a)):

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.neighbors.exact import groups_of_equal_vectors
@@ -19,7 +20,7 @@ from entourage.neighbors.kernels import precise_product, rounding_margin
 from entourage.runtime.devices import graphics_card
 from entourage.runtime.jit import compiled, inlined
 from entourage.runtime.threads import blocks, in_threads, share_out
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray, IntArray
 
 __all__ = ["match_ranks"]
 
@@ -27,14 +28,40 @@ _TILE_VALUES = 2**23  # similarities that a thread holds: 32 MiB
 
 
 def match_ranks(
-    queries: Embeddings, gallery: Embeddings, query_codes, gallery_codes, left_out=None
-) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Of some queries at a time, (block, query (H,), rank (H,)): one entry for each gallery item of the query's code.
+    queries: Embeddings,
+    gallery: Embeddings,
+    query_codes: IntArray,
+    gallery_codes: IntArray,
+    left_out: tuple[IntArray, IntArray] | None = None,
+) -> Iterator[tuple[slice, IntArray, IntArray]]:
+    """Find the ranks of all matches of each query, some queries at a time.
 
-    query counts from the block's start, in order; rank counts from 0, rising within a query. Ties by id, and the
-    query itself is nowhere in its ranking, as in `search`. left_out: groups of the queries (N, G) and of the gallery
-    (M, G); items that share a group with the query, in any of the G columns, are nowhere in its ranking either.
+    Rankings are those of `search`: ties by id, and a query is not in its own ranking.
 
+    Parameters
+    ----------
+    queries : Embeddings
+        N items.
+    gallery : Embeddings
+        M items to search in; may be the queries themselves.
+    query_codes : array of shape (N,)
+    gallery_codes : array of shape (M,)
+        Gallery items of the query's code are its matches.
+    left_out : pair of arrays of shape (N, G) and (M, G), optional
+        Groups of the queries and of the gallery. Items that share a group with the query, in any of the G columns, are
+        not in its ranking.
+
+    Yields
+    ------
+    block : slice
+        n queries, in order.
+    query : array of shape (H,)
+        The query of each match, counted from the start of the block, ascending.
+    rank : array of shape (H,)
+        How many items are nearer than the match, ascending within a query.
+
+    Examples
+    --------
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0]])
     >>> codes = np.array([0, 1, 0, 1])
     >>> [(query.tolist(), rank.tolist()) for _, query, rank in match_ranks(items, items, codes, codes)]
@@ -55,7 +82,7 @@ def match_ranks(
     margin = rounding_margin(queries.dim)
     similarities_of = _products(queries.vectors, vectors)
 
-    def ranked(block: slice) -> tuple[slice, np.ndarray, np.ndarray]:
+    def ranked(block: slice) -> tuple[slice, IntArray, IntArray]:
         similarities = similarities_of(block)
         similarities[:, copies] = similarities[:, first[copies]]  # so that equal vectors need no second look
         query, matches = _matches(query_codes[block], own_rows[block], members, starts)
@@ -72,38 +99,39 @@ def match_ranks(
     yield from in_threads(ranked, blocks(len(queries), size))
 
 
-def _products(rows: np.ndarray, columns: np.ndarray) -> Callable[[slice], np.ndarray]:
+def _products(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> Callable[[slice], NDArray[np.float32]]:
     """The similarities (n, M) of some rows to all columns; on the processor in memory that each thread uses again."""
     card = graphics_card()
     if card is not None:
         from torch import from_dlpack
 
-        rows, columns = (from_dlpack(table).to(card) for table in (rows, columns))
-        return lambda block: (rows[block] @ columns.T).numpy(force=True)
+        left, right = (from_dlpack(table).to(card) for table in (rows, columns))
+        return lambda block: (left[block] @ right.T).numpy(force=True)
     kept = threading.local()
 
-    def product(block: slice) -> np.ndarray:
+    def product(block: slice) -> NDArray[np.float32]:
         n = block.stop - block.start
         if len(kept.__dict__.get("room", ())) < n:
             kept.room = np.empty((n, len(columns)), np.float32)
-        return np.matmul(rows[block], columns.T, out=kept.room[:n])
+        tile: NDArray[np.float32] = np.matmul(rows[block], columns.T, out=kept.room[:n])
+        return tile
 
     return product
 
 
-def _positions_of(own_rows: np.ndarray, by_id: np.ndarray) -> np.ndarray:
+def _positions_of(own_rows: IntArray, by_id: IntArray) -> IntArray:
     """Gallery rows (N,), or -1, as positions in order of id."""
     position = np.empty(len(by_id), np.int64)
     position[by_id] = np.arange(len(by_id))
     return np.where(own_rows >= 0, position[own_rows], -1)
 
 
-def _members(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _members(codes: IntArray, count: int) -> tuple[IntArray, IntArray]:
     """members[starts[c]:starts[c + 1]] are the positions that have code c, in order."""
     return np.argsort(codes, kind="stable"), np.searchsorted(np.sort(codes), np.arange(count + 1))
 
 
-def _matches(codes, own_rows, members, starts) -> tuple[np.ndarray, np.ndarray]:
+def _matches(codes: IntArray, own_rows: IntArray, members: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
     """The query (H,) and the gallery position (H,) of each pair of one code, a query with itself left out."""
     counts = starts[codes + 1] - starts[codes]
     query = np.repeat(np.arange(len(codes)), counts)
@@ -113,7 +141,7 @@ def _matches(codes, own_rows, members, starts) -> tuple[np.ndarray, np.ndarray]:
     return query[others], matches[others]
 
 
-def _first_equal(vectors: np.ndarray) -> np.ndarray:
+def _first_equal(vectors: FloatArray) -> IntArray:
     """The first row that holds the same vector, (M,)."""
     members, starts = groups_of_equal_vectors(vectors, np.arange(len(vectors)))
     first = np.empty(len(vectors), np.int64)
@@ -122,7 +150,7 @@ def _first_equal(vectors: np.ndarray) -> np.ndarray:
 
 
 @inlined
-def _place(similarity, item, similar, positions):
+def _place(similarity: float, item: int, similar: NDArray[np.float32], positions: IntArray) -> int:
     """The first match that the item stands before; similar and positions (R,), nearest first."""
     low, high = 0, len(similar)
     while low < high:
@@ -135,7 +163,7 @@ def _place(similarity, item, similar, positions):
 
 
 @inlined
-def _share_a_group(query_groups, q, item_groups, j):
+def _share_a_group(query_groups: IntArray, q: int, item_groups: IntArray, j: int) -> bool:
     """Whether a query and an item are in one group, in any column of (n, G) and (M, G)."""
     for g in range(query_groups.shape[1]):  # noqa: SIM110, which numba would not know
         if query_groups[q, g] == item_groups[j, g]:
@@ -145,8 +173,19 @@ def _share_a_group(query_groups, q, item_groups, j):
 
 @compiled
 def _count_nearer(
-    similarities, own_rows, matches, bounds, ranks, queries, items, margin, query_groups, item_groups, start, stop
-):
+    similarities: NDArray[np.float32],
+    own_rows: IntArray,
+    matches: IntArray,
+    bounds: IntArray,
+    ranks: NDArray[np.int64],
+    queries: NDArray[np.float32],
+    items: NDArray[np.float32],
+    margin: float,
+    query_groups: IntArray,
+    item_groups: IntArray,
+    start: int,
+    stop: int,
+) -> None:
     """ranks[bounds[q]:bounds[q + 1]] = how many others stand before each of matches[bounds[q]:bounds[q + 1]].
 
     Of equal similarities the lower position stands first; the matches of a query come in order of position and

@@ -1,8 +1,8 @@
-"""Reciprocal neighbours: items that are among the nearest of each other, and what they bring along.
+"""Reciprocal neighbours: items that are among the nearest of each other, and sets expanded by their neighbours.
 
-Who merely stands near an item may have a hundred nearer ones; who is near in both directions is more often of its
-kind (Zhong et al. 2017). Sets of items are rows of sparse matrices, made some rows at a time, so that memory grows with
-N x k and with the sets themselves. N items, k neighbours each.
+An item that is near to another may have a hundred nearer ones; items that are near in both directions are more often of
+the same class (Zhong et al. 2017). Sets of items are rows of sparse matrices, made some rows at a time, so that memory
+grows with N x k and with the sets themselves. N items, k neighbours each.
 """
 
 from collections.abc import Iterator
@@ -10,22 +10,47 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
+from entourage.values import IntArray
+
 __all__ = ["mutual_sets", "neighbor_sets", "reciprocal_sets"]
 
 _ROWS_AT_ONCE = 256
 
 
-def neighbor_sets(nearest: np.ndarray) -> csr_array:
-    """Each item with its nearest (N, k), as a matrix (N, N) of 1 where j is i or one of its nearest."""
+def neighbor_sets(nearest: IntArray) -> csr_array:
+    """Make the set of each item and its neighbours.
+
+    Parameters
+    ----------
+    nearest : array of shape (N, k)
+        The rows of the neighbours of each item, without itself.
+
+    Returns
+    -------
+    sparse array of shape (N, N)
+        1 at (i, j) where j is i or one of its neighbours.
+    """
     count, k = nearest.shape
     members = np.column_stack([np.arange(count), nearest])
     starts = np.arange(count + 1) * (k + 1)
     return csr_array((np.ones(members.size, np.int32), members.ravel(), starts), (count, count))
 
 
-def mutual_sets(nearest: np.ndarray) -> csr_array:
-    """R(i, k): the items that have i among their nearest (N, k) and are among those of i, and i itself; (N, N).
+def mutual_sets(nearest: IntArray) -> csr_array:
+    """Make R(i, k): the items that are neighbours of i and have i among their own, and i itself.
 
+    Parameters
+    ----------
+    nearest : array of shape (N, k)
+        The rows of the neighbours of each item, without itself.
+
+    Returns
+    -------
+    sparse array of shape (N, N)
+        1 at (i, j) where j belongs to R(i, k).
+
+    Examples
+    --------
     >>> mutual_sets(np.array([[1], [0], [1]])).toarray().tolist()  # 2 is near to 1, which is nearer to 0
     [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
     """
@@ -33,13 +58,23 @@ def mutual_sets(nearest: np.ndarray) -> csr_array:
     return graph.multiply(graph.T).tocsr()
 
 
-def reciprocal_sets(nearest: np.ndarray, k: int) -> Iterator[tuple[slice, csr_array]]:
-    """R*(i) of some items i after the other, as rows (n, N) that are not 0 where j belongs to it:
+def reciprocal_sets(nearest: IntArray, k: int) -> Iterator[tuple[slice, csr_array]]:
+    """Make R*(i), the expanded reciprocal set of each item (Eq. 7 of *Intra-Batch Connections*), some items at a time:
 
         R*(i) = R(i, k) with every R(j, k / 2) of a member j for which  3 |R(i, k) & R(j, k / 2)| >= 2 |R(j, k / 2)|
 
-    (Eq. 7 of *Intra-Batch Connections*). nearest (N, K): neighbours, nearest first, of which k are looked at if there
-    are as many. An item belongs to its own set.
+    Parameters
+    ----------
+    nearest : array of shape (N, K)
+        The rows of the neighbours of each item, nearest first, without itself; the first k are used.
+    k : int
+
+    Yields
+    ------
+    block : slice
+        n items, in order.
+    sets : sparse array of shape (n, N)
+        Not 0 at (i, j) where j belongs to R*(i); an item belongs to its own set.
     """
     reciprocal, half = mutual_sets(nearest[:, :k]), mutual_sets(nearest[:, : round(k / 2)])
     sizes = half.sum(axis=1)
@@ -48,7 +83,7 @@ def reciprocal_sets(nearest: np.ndarray, k: int) -> Iterator[tuple[slice, csr_ar
         yield block, _expanded(reciprocal[block], half, sizes)
 
 
-def _expanded(reciprocal: csr_array, half: csr_array, sizes: np.ndarray) -> csr_array:
+def _expanded(reciprocal: csr_array, half: csr_array, sizes: IntArray) -> csr_array:
     """R* of the items whose R(i, k) are given (n, N); half (N, N): R(j, k / 2), which have `sizes` members (N,)."""
     inside = (reciprocal @ half).multiply(reciprocal).tocsr()  # |R(j, k/2) in R(i, k)|; half is symmetric
     enough = 3 * inside.data >= 2 * sizes[inside.indices]

@@ -98,7 +98,10 @@ def as_table(estimator: Any, X: Any, *, name: str = "X", reset: bool = False, le
         array = check_array(array, ensure_all_finite=False, estimator=estimator, input_name=name, **sizes)
     except ValueError as error:
         raise InputError(str(error).strip()) from error
-    _check_size(estimator, name, array.shape[1], reset)
+    if reset:
+        estimator.n_features_in_ = array.shape[1]
+    elif array.shape[1] != getattr(estimator, "n_features_in_", array.shape[1]):
+        raise ModelError(_other_size(estimator, X, name, array.shape[1]))
     return Table(X, array)
 
 
@@ -142,14 +145,15 @@ class SameKindTransformer(OneToOneFeatureMixin, TransformerMixin):
         return tags
 
 
-def _check_size(estimator: Any, name: str, n_features: int, reset: bool) -> None:
-    if reset:
-        estimator.n_features_in_ = n_features
-    elif n_features != getattr(estimator, "n_features_in_", n_features):
-        raise ModelError(
-            f"{name} has {n_features} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
-            "features as input; use vectors of the encoder it was fitted on, or fit it on these"
-        )
+def _other_size(estimator: Any, X: Any, name: str, size: int) -> str:
+    """That the vectors are not those the estimator was fitted on: of a plain table in the words of scikit-learn."""
+    kind, fitted = type(estimator).__name__, estimator.n_features_in_
+    if isinstance(X, Embeddings):
+        subject = "the vectors have" if name == "X" else f"{name} has"
+        message = f"{subject} {size} dimensions, but this {kind} was fitted on {fitted}"
+    else:
+        message = f"{name} has {size} features, but {kind} is expecting {fitted} features as input"
+    return f"{message}; use vectors of the encoder it was fitted on, or fit it on these"
 
 
 def _library(table: Any) -> str:

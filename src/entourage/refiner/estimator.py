@@ -7,11 +7,12 @@ import numpy as np
 from entourage.refiner.conversion import Table, as_table
 from entourage.refiner.graph import Graph
 from entourage.refiner.network import RelationalNetwork
-from entourage.refiner.refining import Progress, RefiningEstimator
+from entourage.refiner.refining import RefiningEstimator
 from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import fit_universal
 from entourage.runtime.checks import check_whole
 from entourage.runtime.extras import needs_training
+from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
 __all__ = ["ContextRefiner"]

@@ -6,7 +6,7 @@ N items, M context items, k neighbours, T steps, d dimensions.
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -16,12 +16,12 @@ from sklearn.base import BaseEstimator
 from entourage.errors import EntourageWarning, InputError, ModelError, NotFittedError
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.refiner.serving import ServedGallery
+from entourage.runtime.progress import Progress
 from entourage.stores import model_config, read_model, usable_model, write_model
 from entourage.values import Attention, Embeddings, Trajectory
 
 __all__ = ["REFINERS", "RefiningEstimator"]
 
-Progress = Callable[[str, int, int], None]
 Refiner = TypeVar("Refiner", bound="RefiningEstimator")
 
 REFINERS = {"context_refiner": "ContextRefiner", "paper_refiner": "PaperRefiner"}
@@ -278,5 +278,5 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         """The network that was saved as these arrays."""
 
     @abstractmethod
-    def _check_settings(self) -> None:
-        """Refuse a parameter that cannot be, by its name."""
+    def _check_settings(self) -> object:
+        """Refuse a parameter that cannot be, by its name; the settings as fit uses them."""

@@ -65,7 +65,19 @@ class Surroundings:
 
     @classmethod
     def of(cls, lists: Neighbors, counts: np.ndarray | None = None) -> "Surroundings":
-        """Of a gallery by its own neighbours; counts (M, k, 6): what is counted of its edges, if known."""
+        """Gather them from a gallery's own neighbours.
+
+        Parameters
+        ----------
+        lists : Neighbors
+            (M, k), the neighbours of each gallery item in the gallery.
+        counts : ndarray of shape (M, k, 6), optional
+            What is counted of each of these edges, if it is known already.
+
+        Returns
+        -------
+        Surroundings
+        """
         counts = _counts(lists, lists, np.arange(len(lists))) if counts is None else counts
         centre, spread = lists.similarities.mean(), lists.similarities.std() + 1e-6
         z = (lists.similarities - centre) / spread
@@ -73,12 +85,26 @@ class Surroundings:
         return cls(lists, centre, spread, z[:, 0], z[:, -1], z.mean(axis=1), counts[..., 1].mean(axis=1), popularity)
 
 
-def relation_features(found: Neighbors, gallery: Surroundings | None = None, own_rows=None) -> np.ndarray:
-    """Features (N, k, 22) float32 of the edges from each item to each of its neighbours, named by RELATIONS.
+def relation_features(
+    found: Neighbors, gallery: Surroundings | None = None, own_rows: np.ndarray | None = None
+) -> np.ndarray:
+    """Features of the edges from each item to each of its neighbours.
 
-    found (N, k): the items' neighbours in the gallery; gallery: the surroundings they stand in, by default those of
-    `found` itself, for one set. own_rows (N,): where an item stands in the gallery, -1 if it does not. Only
-    similarities depend on the encoder; they are measured in standard deviations of the gallery's own.
+    Only similarities depend on the encoder; they are measured in standard deviations of the gallery's own.
+
+    Parameters
+    ----------
+    found : Neighbors
+        (N, k), the items' neighbours in the gallery.
+    gallery : Surroundings, optional
+        The gallery they stand in; by default the items are the gallery.
+    own_rows : ndarray of shape (N,), optional
+        Where each item stands in the gallery, -1 if it does not; needed with a gallery.
+
+    Returns
+    -------
+    ndarray of shape (N, k, 22)
+        float32, the last axis as RELATIONS names it.
     """
     if gallery is None:
         counts = _counts(found, found, np.arange(len(found)))
@@ -179,8 +205,22 @@ def _count_edges(rows, similarities, gallery_rows, gallery_similarities, own_row
 
 
 def returned(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """For each edge i -> j the value of j -> i, (N, k), and 0 where i is not in j's list; values and rows (N, k).
+    """For each edge i -> j the value of j -> i.
 
+    Parameters
+    ----------
+    values : ndarray of shape (N, k)
+        A value of each edge.
+    rows : ndarray of shape (N, k)
+        The neighbours of each item, among the same N items.
+
+    Returns
+    -------
+    ndarray of shape (N, k)
+        0 where i is not in j's list.
+
+    Examples
+    --------
     >>> returned(np.array([[0.9], [0.5], [0.7]]), np.array([[1], [0], [0]])).tolist()
     [[0.5], [0.9], [0.0]]
     """

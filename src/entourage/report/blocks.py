@@ -1,122 +1,92 @@
-"""Blocks of text and tables."""
+"""Blocks of text and numbers: values that templates/blocks.html knows how to show."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["Beside", "Doubts", "Facts", "Heading", "Paragraph", "Table", "flattened", "told"]
+from entourage.report.templates import Block
+
+__all__ = ["Beside", "Facts", "Heading", "Paragraph", "ScoreTable", "Table", "Tally", "Warnings"]
+
+_WIDTH, _HEIGHT, _MARGIN, _SQUARE = 220, 22, 8, 7  # of a drawn interval, in CSS pixels
 
 
 @dataclass(frozen=True)
-class Paragraph:
+class Paragraph(Block):
+    """A paragraph of text."""
+
     text: str
 
-    def html(self) -> str:
-        return f"<p>{escape(self.text)}</p>"
-
 
 @dataclass(frozen=True)
-class Heading:
+class Heading(Block):
     """A heading within a section."""
 
     text: str
 
-    def html(self) -> str:
-        return f"<h3>{escape(self.text)}</h3>"
-
 
 @dataclass(frozen=True)
-class Doubts:
+class Warnings(Block):
     """Why the numbers may mean less than they seem to."""
 
     texts: Sequence[str]
 
-    def html(self) -> str:
-        items = "".join(f"<li>{escape(text)}</li>" for text in self.texts)
-        return f'<div class="doubts" role="note"><p><strong>⚠ To be read first</strong></p><ul>{items}</ul></div>'
-
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(Block):
     """Names and values, a line each."""
 
     caption: str
-    values: Mapping
-
-    def html(self) -> str:
-        named = ((str(name).replace("_", " "), told(value)) for name, value in self.values.items())
-        rows = (
-            f'<tr><th scope="row">{escape(name)}</th><td dir="auto">{escape(value)}</td></tr>' for name, value in named
-        )
-        caption = f"<caption>{escape(self.caption)}</caption>"
-        return f'<table class="facts">{caption}<tbody>\n{_lines(rows)}\n</tbody></table>'
+    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows whose first cell names them, the others being numbers or texts; columns name all cells."""
+class Table(Block):
+    """Rows of a name and numbers; columns name all cells."""
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
-    def html(self) -> str:
-        first, *others = self.columns
-        head = f'<th scope="col">{escape(first)}</th>'
-        head += "".join(f'<th scope="col" class="number">{escape(name)}</th>' for name in others)
-        body = _lines(
-            f'<tr><th scope="row"><bdi>{escape(name)}</bdi></th>'
-            + "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
-            + "</tr>"
-            for name, *cells in self.rows
-        )
-        caption = f"<caption>{escape(self.caption)}</caption>"
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
+
+@dataclass(frozen=True)
+class Beside(Block):
+    """Blocks side by side where there is room, one below the other on a phone."""
+
+    blocks: Sequence[Block]
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Blocks side by side where there is room, one below the other on a phone."""
+class Tally(Block):
+    """How many queries are good, neither, and bad: drawn as one bar, and in words."""
 
-    blocks: Sequence
+    good: tuple[int, str]
+    bad: tuple[int, str]
+    neither: tuple[int, str] = (0, "")
+    marks: tuple[str, str] = ("▲", "▼")
 
-    def html(self) -> str:
-        return f'<div class="beside">{_lines(f"<div>{block.html()}</div>" for block in self.blocks)}</div>'
 
+@dataclass(frozen=True)
+class ScoreTable(Block):
+    """Scores in percent, and what changed with its interval.
 
-def told(value) -> str:
-    """A setting or a fact as people write it.
-
-    >>> [told(value) for value in (None, True, [], [30, 50], 5960, 0.0001, "cosine")]
-    ['none', 'yes', 'none', '30, 50', '5,960', '0.0001', 'cosine']
+    NMI is a score of the whole set: queries that are drawn again would have no clusters of their own, so that it has
+    no interval.
     """
-    if value is None or (isinstance(value, list | tuple | dict) and not value):
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(told, value))
-    return str(value)
 
+    caption: str
+    metrics: Mapping[str, float]
+    """Name -> fraction."""
+    before: Mapping[str, float] | None = None
+    """The same before the change; None where there is one state only."""
+    intervals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Name -> {"difference", "low", "high"} of the change; without a state before, {"low", "high"} of the score."""
 
-def flattened(settings: Mapping, before: str = "") -> dict:
-    """Settings within settings by dotted names, as `--set` takes them.
-
-    >>> flattened({"loss": "margin", "loss_options": {"beta": 1.2}, "encoder_options": {}})
-    {'loss': 'margin', 'loss_options.beta': 1.2, 'encoder_options': {}}
-    """
-    flat = {}
-    for name, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            flat |= flattened(value, f"{before}{name}.")
-        else:
-            flat[f"{before}{name}"] = value
-    return flat
-
-
-def _lines(rows) -> str:
-    return "\n".join(rows)
+    def bar(self, interval: Mapping[str, float]) -> dict[str, float]:
+        """Where an interval is drawn, in pixels: zero, low, high and the left side of the square at its mean."""
+        ends = [each[end] for each in self.intervals.values() for end in ("low", "high")]
+        start, stop = min(0.0, *ends), max(0.0, *ends)
+        scale = (_WIDTH - 2 * _MARGIN) / (stop - start) if stop > start else 0.0
+        values = {"zero": 0.0, "square": interval["difference"], "low": interval["low"], "high": interval["high"]}
+        places = {name: round(_MARGIN + (value - start) * scale, 1) for name, value in values.items()}
+        return places | {"width": _WIDTH, "height": _HEIGHT, "square": round(places["square"] - _SQUARE / 2, 1)}

@@ -3,8 +3,11 @@
 from entourage.errors import EntourageError
 from entourage.report.blocks import Heading, Paragraph
 from entourage.report.pictures import Picture
+from entourage.report.templates import Block
 from entourage.runs.figures import FIGURES, FigureOptions, applicable
 from entourage.runs.figures.options import DRIFTING
+from entourage.runs.refinement_run import RefinementRun
+from entourage.runs.training_run import TrainingRun
 
 __all__ = ["draw_all"]
 
@@ -14,15 +17,15 @@ SHOWN = ("training", "drift", "query", "steps", "grid", "learners", "specialitie
 _NARROW = ("gradients", "learners", "steps", "training")
 
 _READING = {
-    "drift": "Pale: where an item lies among the raw vectors. An arrow leads to where refinement takes it. Items of "
-    "one class that gather are easier to find. Of many items some are shown, laid out by themselves; in the "
-    "picture of all, which entourage plot drift makes, they lie elsewhere.",
-    "query": "The nearest items before and after; an arrow leads from an item's old place to its new one. Lines from "
-    "the query, where it is known what it looked at: the wider, the more, step by step.",
+    "drift": "Pale: where an item lies among the raw vectors. An arrow leads to where refinement moves it. Items of "
+    "one class that gather are easier to find. Of many items only some are shown, laid out by themselves; in the "
+    "picture of all items, which entourage plot drift draws, they lie elsewhere.",
+    "query": "The nearest items before and after; an arrow leads from an item's old rank to its new one. Lines "
+    "from the query, where there are some, show what it attended to, step by step: the wider, the more.",
     "steps": "Points gained over the raw vectors after each step.",
-    "grid": "What other numbers of neighbours and steps would have given, by the labels of these very items: to "
-    "look at, not to choose by.",
-    "training": "Loss of every epoch, and the score on held-out training classes by which the epoch was kept.",
+    "grid": "Scores with other numbers of neighbours and steps, measured with the labels of these very items: to "
+    "look at, not to choose settings by.",
+    "training": "Loss of every epoch, and the score on held-out training classes that decided which epoch was kept.",
     "learners": "Recall when only the first m slices of the embedding are used.",
     "specialities": "Queries that one slice finds and all others lose.",
     "gradients": "How large the gradients are at the encoder's output, epoch by epoch.",
@@ -31,16 +34,30 @@ _READING = {
 }
 
 
-def draw_all(run, seed: int = 0) -> list:
-    """Blocks with every figure the run has; one that cannot be drawn is a sentence that says why."""
-    blocks, known = [], applicable(run)
+def draw_all(run: RefinementRun | TrainingRun, seed: int = 0) -> list[Block]:
+    """Draw every figure that the run has.
+
+    Parameters
+    ----------
+    run : RefinementRun or TrainingRun
+        The opened run.
+    seed : int
+        Decides which items are drawn.
+
+    Returns
+    -------
+    list of Block
+        A heading and a picture for each figure; where one cannot be drawn, a sentence that says why.
+    """
+    blocks: list[Block] = []
+    known = applicable(run)
     for kind in SHOWN:
         if kind in known:
             blocks += [Heading(_capital(FIGURES[kind].shows)), _drawn(kind, run, seed)]
     return blocks
 
 
-def _drawn(kind: str, run, seed: int):
+def _drawn(kind: str, run: RefinementRun | TrainingRun, seed: int) -> Block:
     options = FigureOptions(seed=seed, points=DRIFTING if kind == "drift" else None)
     try:
         figure = FIGURES[kind].draw(run, options)

@@ -1,16 +1,22 @@
 """The page of a run of `entourage train`."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from entourage.errors import EntourageError
 from entourage.evaluation.bootstrap import paired_bootstraps
-from entourage.report.blocks import Beside, Doubts, Facts, Heading, Paragraph, Table, flattened
+from entourage.report.blocks import Beside, Facts, Heading, Paragraph, ScoreTable, Table, Tally, Warnings
 from entourage.report.classes import means_by_class
 from entourage.report.page import Page, Section
-from entourage.report.rankings import Ranking, Tally, cells_of
-from entourage.report.scores import ScoreTable
+from entourage.report.rankings import Ranking, cells_of
+from entourage.report.templates import Block
+from entourage.report.wording import flattened
 from entourage.runs.figures.training import source_of, spread_queries
 from entourage.runs.layout import NETWORK
+from entourage.runs.training_run import TrainingRun
 
 __all__ = ["training_page"]
 
@@ -18,16 +24,16 @@ _QUERIES = 8  # shown
 _CLASSES = 6  # listed that are found best, and worst
 
 
-def training_page(run, figures) -> Page:
-    """run: trainings.Training. figures: blocks with its pictures."""
+def training_page(run: TrainingRun, figures: Sequence[Block]) -> Page:
+    """Compose the page of a training run; figures: blocks with its pictures."""
     scores, gone = _per_query(run)
-    doubts = [*run.document["warnings"], *gone]
+    warnings = [*run.document["warnings"], *gone]
     return Page(
         title=f"{source_of(run)} · {run.system} ({run.folder.absolute().name})",
         headline=_headline(run),
         lede=_lede(run),
         sections=[
-            Section("Scores", [*([Doubts(doubts)] if doubts else []), _score_table(run, scores)]),
+            Section("Scores", [*([Warnings(warnings)] if warnings else []), _score_table(run, scores)]),
             Section("Protocol", [Facts("How this was trained and measured.", run.document["protocol"])]),
             Section("Network", _network(run)),
             Section("Figures", figures),
@@ -41,15 +47,15 @@ def training_page(run, figures) -> Page:
     )
 
 
-def _per_query(run) -> tuple[dict | None, list[str]]:
-    """Scores of every query, and nothing to say; or None, and why the test set cannot be looked at again."""
+def _per_query(run: TrainingRun) -> tuple[dict[str, np.ndarray] | None, list[str]]:
+    """Scores of every query, (N,) by metric, and no warning; or None and why the test set cannot be loaded again."""
     try:
         return run.per_query, []
     except (EntourageError, OSError) as error:
-        return None, [f"the test set cannot be looked at again, so that intervals and queries are missing: {error}"]
+        return None, [f"the test set cannot be loaded again, so intervals and queries are missing: {error}"]
 
 
-def _headline(run) -> str:
+def _headline(run: TrainingRun) -> str:
     protocol, recall = run.document["protocol"], 100 * run.document["metrics"]["recall@1"]
     return (
         f"Trained by {run.system} on {source_of(run)}, the encoder finds an item of the right class first for "
@@ -57,48 +63,49 @@ def _headline(run) -> str:
     )
 
 
-def _lede(run) -> str:
+def _lede(run: TrainingRun) -> str:
     protocol = run.document["protocol"]
     learned = f"It learned from {protocol['trained_on']}; the epoch kept is {protocol['epoch_kept']}."
     return f"Tested on {protocol['data']}. {learned}"
 
 
-def _score_table(run, scores: dict | None) -> ScoreTable:
+def _score_table(run: TrainingRun, scores: dict[str, np.ndarray] | None) -> ScoreTable:
     nothing = {name: np.zeros(len(values)) for name, values in (scores or {}).items()}
     found = paired_bootstraps(scores, nothing) if scores else {}
     intervals = {name: interval.document() for name, interval in found.items()}
     return ScoreTable("In percent.", run.document["metrics"], intervals=intervals)
 
 
-def _settings(run) -> dict:
-    told = {name: value for name, value in run.config["data"].items() if value}
-    return flattened({"system": run.system, "data": told, **run.config["settings"]})
+def _settings(run: TrainingRun) -> dict[str, Any]:
+    source = {name: value for name, value in run.config["data"].items() if value}
+    return flattened({"system": run.system, "data": source, **run.config["settings"]})
 
 
-def _network(run) -> list:
+def _network(run: TrainingRun) -> list[Block]:
     """Of a system that trains a network beside the encoder: what it is, what both learned from, and its use."""
     if run.system != "intra-batch":
         return []
     chosen, name = run.config["settings"], run.folder.absolute().name
-    heard = "each hearing all" if chosen.get("messages", True) else "each seen alone, as a control"
+    contact = "each receiving messages from all" if chosen.get("messages", True) else "each on its own, as a control"
     facts = {
         "loss of the encoder": f"cross-entropy of its embedding, weight {chosen['auxiliary_weight']:g}",
         "loss of the network": f"cross-entropy after the messages, weight {chosen['network_weight']:g}",
-        "a batch": f"{chosen['batch_classes']} classes of {chosen['batch_per_class']} items, {heard}",
+        "a batch": f"{chosen['batch_classes']} classes of {chosen['batch_per_class']} items, {contact}",
         "message-passing steps": chosen["steps"],
         "heads": chosen["heads"],
     }
-    use = "The scores above are those of the encoder alone. No network is kept: none learned to hear others."
+    use = "The scores above are those of the encoder alone. No network was kept, as it received no messages."
     if (run.folder / NETWORK).is_dir():
         use = (
-            "The scores above are those of the encoder alone. The network is kept, and refines vectors of this "
+            "The scores above are those of the encoder alone. The network was kept and refines vectors of this "
             f"encoder: entourage refine VECTORS --model {name} --run KEPT shows before and after."
         )
-    return [Paragraph(use), Facts("What encoder and network were trained by, together.", facts)]
+    return [Paragraph(use), Facts("How encoder and network were trained together.", facts)]
 
 
-def _found_and_missed(run, scores: dict) -> list:
+def _found_and_missed(run: TrainingRun, scores: dict[str, np.ndarray]) -> list[Block]:
     labels = run.embedded[0].labels
+    assert labels is not None  # or there would be no scores
     found = int(scores["recall@1"].sum())
     chosen = spread_queries(scores["map@r"], labels, _QUERIES)
     return [
@@ -110,7 +117,7 @@ def _found_and_missed(run, scores: dict) -> list:
     ]
 
 
-def _class_tables(labels, precision) -> list[Table]:
+def _class_tables(labels: ArrayLike, precision: np.ndarray) -> list[Table]:
     names, counts, (means,) = means_by_class(labels, precision)
     order = np.argsort(-means, kind="stable")
     listed = [("Classes found best.", order[:_CLASSES]), ("Classes found worst.", order[::-1][:_CLASSES])]
@@ -123,7 +130,7 @@ def _class_tables(labels, precision) -> list[Table]:
     return tables
 
 
-def _ranking(run, row: int, precision: float) -> Ranking:
+def _ranking(run: TrainingRun, row: int, precision: float) -> Ranking:
     queries = run.appearance
     query, found = cells_of(queries, row, run.gallery_appearance, run.neighbors.rows[row])
     note = f"average precision {100 * precision:.0f} %"

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from entourage.runtime.progress import Progress
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import check_free, new_folder, write_like
 from entourage.values import Embeddings
+
+if TYPE_CHECKING:
+    from entourage.refiner.estimator import ContextRefiner
 
 __all__ = ["RefineRequest", "RefineResult", "fill_refinement", "refine", "write_refinement"]
 
@@ -81,7 +85,13 @@ def refine(request: RefineRequest, *, progress: Progress | None = None) -> Refin
 
 
 def write_refinement(
-    folder, refiner, items: Embeddings, context: Embeddings | None = None, *, overwrite: bool = False, **options
+    folder: str | Path,
+    refiner: "ContextRefiner",
+    items: Embeddings,
+    context: Embeddings | None = None,
+    *,
+    overwrite: bool = False,
+    **options,
 ) -> RefinementRun:
     """Refine items by a fitted refiner and write a new refinement run.
 
@@ -102,7 +112,7 @@ def write_refinement(
 
 def fill_refinement(
     folder: Path,
-    refiner,
+    refiner: "ContextRefiner",
     items: Embeddings,
     context: Embeddings | None = None,
     *,

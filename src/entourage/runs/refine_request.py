@@ -75,10 +75,10 @@ class RefineRequest:
     def read(self) -> tuple[Embeddings, Embeddings | None]:
         """The items and the gallery, each read once; with labels, cameras and sequences where a run keeps them."""
         known = self.run is not None
-        items = read_vectors(self.vectors, labels=self.labels if known else False, shots=known)
+        items = read_vectors(self.vectors, labels=self.labels if known else False, exclusions=known)
         if self.gallery is None:
             return items, None
-        return items, read_vectors(self.gallery, labels=self.context_labels if known else False, shots=known)
+        return items, read_vectors(self.gallery, labels=self.context_labels if known else False, exclusions=known)
 
     def media(self, items: Embeddings, context: Embeddings | None) -> Media:
         """Where the pictures or texts of the items come from; pictures that are not there are refused."""

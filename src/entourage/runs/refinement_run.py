@@ -189,7 +189,7 @@ def open_refinement(folder, *, pictures: list | None = None, progress: Progress 
             f"{folder} is no refinement run; wanted a folder of `entourage refine ... --run` or `entourage demo`"
         )
     known = {name: folder / name for name in (ITEMS, REFINED, CONTEXT, CONTEXT_REFINED)}
-    sets = [read_vectors(path, shots=True) if path.is_file() else None for path in known.values()]
+    sets = [read_vectors(path, exclusions=True) if path.is_file() else None for path in known.values()]
     missing = next((name for name, found in zip(known, sets[:2], strict=False) if found is None), None)
     if missing:
         raise FileError(f"{folder} has no {missing}; refine again, or copy the whole folder")
@@ -197,7 +197,12 @@ def open_refinement(folder, *, pictures: list | None = None, progress: Progress 
 
 
 def refined_steps(
-    refiner, items: Embeddings, context: Embeddings | None, n_steps: int, *, progress: Progress | None = None
+    refiner: "ContextRefiner",
+    items: Embeddings,
+    context: Embeddings | None,
+    n_steps: int,
+    *,
+    progress: Progress | None = None,
 ) -> Trajectory:
     """Every step of the items, (T + 1, N, d): the raw vectors, then e1..eT.
 

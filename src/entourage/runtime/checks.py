@@ -18,25 +18,25 @@ def check_whole(name: str, value: Any, least: int, *, none: bool = False) -> Non
     """
     if value is None and none:
         return
-    if not (isinstance(value, Integral) and value >= least):
+    if not (isinstance(value, Integral) and int(value) >= least):
         raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
 
 
 def check_share(name: str, value: Any, *, below_one: bool = False) -> None:
     """Refuse what is not a number from 0 to 1; with `below_one`, 1 too."""
-    if not (isinstance(value, Real) and 0 <= value <= 1) or (below_one and value == 1):
+    if not (isinstance(value, Real) and 0 <= float(value) <= 1) or (below_one and value == 1):
         raise InputError(f"{name} is {value!r}; wanted 0 ≤ {name} {'<' if below_one else '≤'} 1")
 
 
 def check_not_negative(name: str, value: Any) -> None:
     """Refuse what is not a finite number of at least 0."""
-    if not (isinstance(value, Real) and 0 <= value < math.inf):
+    if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
         raise InputError(f"{name} is {value!r}; wanted a finite number, at least 0")
 
 
 def check_positive(name: str, value: Any) -> None:
     """Refuse what is not a finite number above 0."""
-    if not (isinstance(value, Real) and 0 < value < math.inf):
+    if not (isinstance(value, Real) and 0 < float(value) < math.inf):
         raise InputError(f"{name} is {value!r}; wanted a number above 0")
 
 

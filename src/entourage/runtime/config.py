@@ -3,9 +3,11 @@
 A setting that nobody knows is an error, and so is one of the wrong type: a typing mistake must not cost a night.
 """
 
+import os
+import sys
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,24 +15,57 @@ from typing import Any, TypeVar
 
 from entourage.errors import FileError, InputError
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # where the same parser is installed under its first name
+    import tomli as tomllib
+
 __all__ = ["check_known", "check_options", "check_types", "closest", "from_pairs", "from_toml", "to_dict"]
 
 Settings = TypeVar("Settings")
 
 
-def from_toml(cls: type[Settings], path=None, overrides: dict | None = None, *, preset: dict | None = None) -> Settings:
-    """Settings from a TOML file (or none), then from `overrides`, which win; the rest keep their defaults.
+def from_toml(
+    cls: type[Settings],
+    path: str | os.PathLike[str] | None = None,
+    overrides: dict[str, Any] | None = None,
+    *,
+    preset: dict[str, Any] | None = None,
+) -> Settings:
+    """Read settings from a TOML file and from overrides, which win.
 
-    preset: a table that takes the place of those defaults.
+    Parameters
+    ----------
+    cls : type
+        The frozen dataclass of the settings.
+    path : str or path-like, optional
+        A TOML file that sets some of the fields.
+    overrides : dict, optional
+        Values by field, as `from_pairs` gives them. Of a field that is a table, such as loss_options, only the entries
+        named here are replaced.
+    preset : dict, optional
+        Values by field that take the place of the defaults of `cls`.
 
-    Of a table, such as loss_options, the overrides replace those entries they name.
+    Returns
+    -------
+    cls
+        The settings; fields set nowhere have their defaults.
 
+    Raises
+    ------
+    InputError
+        If a field does not exist or its value cannot be used.
+    FileError
+        If the file cannot be read.
+
+    Examples
+    --------
     >>> from entourage.systems.baseline.settings import BaselineSettings
     >>> from_toml(BaselineSettings, overrides={"loss": "margin", "epochs": 3}).loss
     'margin'
     """
     values = {} if path is None else _read(Path(path))
-    known = sorted(setting.name for setting in fields(cls))
+    known = sorted(setting.name for setting in fields(cls))  # type: ignore[arg-type]  # any dataclass
     for names, what in ((values, f"a setting in {path}"), (overrides or {}, "a setting")):
         for name in names:
             check_known(name, known, what)
@@ -42,8 +77,20 @@ def from_toml(cls: type[Settings], path=None, overrides: dict | None = None, *, 
 
 
 def from_pairs(pairs: Iterable[str]) -> dict[str, Any]:
-    """Texts such as `epochs=3` as a table: values as TOML writes them, bare words as text, a.b for b in the table a.
+    """Turn texts such as `epochs=3` into a table.
 
+    Parameters
+    ----------
+    pairs : iterable of str
+        `name=value`, or `table.name=value` for an entry of a table; the value as TOML writes it, or a bare word.
+
+    Returns
+    -------
+    dict
+        Values by name, nested for tables.
+
+    Examples
+    --------
     >>> from_pairs(["epochs=3", "loss=margin", "loss_options.beta=1.1", "step_after=[3, 5]"])
     {'epochs': 3, 'loss': 'margin', 'loss_options': {'beta': 1.1}, 'step_after': [3, 5]}
     """
@@ -52,15 +99,16 @@ def from_pairs(pairs: Iterable[str]) -> dict[str, Any]:
         name, given, value = pair.partition("=")
         if not given or not name.strip():
             raise InputError(f"a setting is given as {pair!r}; wanted name=value, such as epochs=3")
-        value = _toml_value(value)
-        for key in reversed(name.strip().split(".")):
-            value = {key: value}
-        values = _merged(values, value)
+        *tables, field = name.strip().split(".")
+        entry = {field: _toml_value(value)}
+        for table in reversed(tables):
+            entry = {table: entry}
+        values = _merged(values, entry)
     return values
 
 
-def to_dict(settings) -> dict[str, Any]:
-    """Every field by name, as plain values that JSON and TOML can hold."""
+def to_dict(settings: Any) -> dict[str, Any]:
+    """Every field of a settings dataclass by name, as plain values that JSON and TOML can hold."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(settings).items()}
 
 
@@ -102,9 +150,13 @@ def closest(name: str, known: Iterable[str] | Mapping[str, str]) -> str | None:
     return known[found[0]] if isinstance(known, Mapping) else found[0]
 
 
-def check_types(settings) -> None:
-    """Refuse a field whose value is not of its declared type; a whole number will do for a float.
+def check_types(settings: object) -> None:
+    """Raise InputError for a field of a settings dataclass whose value is not of its declared type.
 
+    A whole number is accepted where a float is declared.
+
+    Examples
+    --------
     >>> from entourage.systems.baseline.settings import BaselineSettings
     >>> check_types(BaselineSettings(epochs="ten"))
     Traceback (most recent call last):
@@ -116,9 +168,20 @@ def check_types(settings) -> None:
             raise InputError(f"{name} is {value!r}; wanted {_described(kind)}")
 
 
-def check_options(function, options: dict) -> None:
-    """Refuse an option that is not of the type the function declares; numpy's numbers and lists for tuples will do.
+def check_options(function: Callable[..., Any], options: dict[str, Any]) -> None:
+    """Raise InputError for an option that is not of the type that the function declares for that argument.
 
+    numpy's numbers are accepted for Python's, and lists for tuples.
+
+    Parameters
+    ----------
+    function : callable
+        A function with type annotations.
+    options : dict
+        Keyword arguments for it.
+
+    Examples
+    --------
     >>> def load(share: float = 0.5): ...
     >>> check_options(load, {"share": "half"})
     Traceback (most recent call last):
@@ -135,24 +198,15 @@ def check_options(function, options: dict) -> None:
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
-def _toml_reader():
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10, where the same parser is installed under its first name
-        import tomli as tomllib
-    return tomllib
-
-
-def _toml_value(text: str):
+def _toml_value(text: str) -> Any:
     """A value as TOML writes it; what TOML cannot read is text."""
-    tomllib = _toml_reader()
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text.strip()
 
 
-def _merged(values: dict, overrides: dict) -> dict:
+def _merged(values: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
     """Both together, the second winning; tables are merged entry by entry."""
     merged = dict(values)
     for name, value in overrides.items():
@@ -161,17 +215,17 @@ def _merged(values: dict, overrides: dict) -> dict:
     return merged
 
 
-def _read(path: Path) -> dict:
-    tomllib = _toml_reader()
+def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        return content
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise FileError(f"the settings {path} cannot be read ({reason}); wanted a TOML file") from error
 
 
-def _tuples(cls, values: dict) -> dict:
-    """Lists of TOML as the tuples a frozen dataclass has."""
+def _tuples(cls: type, values: dict[str, Any]) -> dict[str, Any]:
+    """The values with tuples for the lists of TOML, where the dataclass declares tuples."""
     kinds = typing.get_type_hints(cls)
     wanted = {name for name in values if typing.get_origin(kinds[name]) is tuple}
     return {name: tuple(v) if name in wanted and isinstance(v, list) else v for name, v in values.items()}
@@ -179,7 +233,7 @@ def _tuples(cls, values: dict) -> dict:
 
 # ---- types -------------------------------------------------------------------------------------------------------
 
-_NAMES = {
+_NAMES: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
     str: "text",
@@ -190,7 +244,7 @@ _NAMES = {
 }
 
 
-def _fits(value, kind) -> bool:
+def _fits(value: Any, kind: Any) -> bool:
     if kind is Any:
         return True
     if kind in (int, float):
@@ -206,10 +260,11 @@ def _fits(value, kind) -> bool:
     return isinstance(value, kind)
 
 
-def _described(kind) -> str:
+def _described(kind: Any) -> str:
     origin, inside = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        return " or ".join(_described(each) for each in inside if each is not type(None)) + ", or nothing"
+        named = " or ".join(_described(each) for each in inside if each is not type(None))
+        return f"{named}, or nothing" if type(None) in inside else named
     if origin is tuple:
         return f"a list, each {_described(inside[0])}"
     return _NAMES.get(origin or kind, str(kind))

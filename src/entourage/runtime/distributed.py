@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
@@ -37,9 +38,17 @@ _PATIENCE = timedelta(hours=2)  # the others wait while the first evaluates
 
 
 def start(backend: str | None = None) -> bool:
-    """Join the other processes if `torchrun` started this one among several; True if that happened now.
+    """Join the other processes if `torchrun` started this one among several.
 
-    backend: "nccl" with CUDA and "gloo" without, unless told otherwise.
+    Parameters
+    ----------
+    backend : str, optional
+        How processes exchange tensors; by default "nccl" with CUDA and "gloo" without.
+
+    Returns
+    -------
+    bool
+        Whether this call joined them: False for a process on its own, and for one that has joined before.
     """
     if _active() or int(os.environ.get("WORLD_SIZE", 1)) == 1:
         return False
@@ -88,20 +97,32 @@ def is_main() -> bool:
 
 
 def gathered(rows: Tensor) -> Tensor:
-    """The rows (b_r, ...) of all processes in the order of their ranks, (sum of b_r, ...), with gradients.
+    """Join the rows of all processes in the order of their ranks, with gradients.
 
-    The shares may differ in size. Every process must compute the same loss of the result; the gradient that
-    arrives at its rows is world_size times theirs, which `average_gradients` divides by.
+    Every process must compute the same loss of the result; the gradient that arrives at its rows is world_size times
+    theirs, which `average_gradients` divides by.
+
+    Parameters
+    ----------
+    rows : tensor of shape (b_r, ...)
+        The rows of this process; processes may have different numbers of them.
+
+    Returns
+    -------
+    tensor of shape (sum of b_r, ...)
     """
-    return _Gather.apply(rows) if _active() else rows
+    if not _active():
+        return rows
+    joined: Tensor = _Gather.apply(rows)
+    return joined
 
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows: Tensor) -> Tensor:
-        sizes = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(world_size())]
-        distributed.all_gather(sizes, torch.tensor([len(rows)], device=rows.device))
-        sizes = [int(size) for size in sizes]
+    def forward(ctx: Any, rows: Tensor) -> Tensor:
+        lengths = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(world_size())]
+        distributed.all_gather(lengths, torch.tensor([len(rows)], device=rows.device))
+        sizes = [int(length) for length in lengths]
         padded = rows.new_zeros(max(sizes), *rows.shape[1:])
         padded[: len(rows)] = rows
         parts = [torch.empty_like(padded) for _ in sizes]
@@ -110,7 +131,7 @@ class _Gather(torch.autograd.Function):
         return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tensor:
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return gradient[ctx.own] * world_size()
 
 
@@ -120,17 +141,22 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     Summing what each process knows about the encoder gives the gradient of the whole batch (see `gathered`);
     parameters of the loss have the whole gradient everywhere, and their mean is that gradient. A gradient missing
     here counts as 0, for another process may have one; missing everywhere, it stays so.
+
+    Parameters
+    ----------
+    parameters : iterable of torch parameters
+        Those of the encoder and of the loss, in the same order in every process.
     """
     if not _active():
         return
-    parameters = [parameter for parameter in parameters if parameter.requires_grad]
-    gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in parameters]
-    present = gradients[0].new_tensor([p.grad is not None for p in parameters])
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in trained]
+    present = gradients[0].new_tensor([p.grad is not None for p in trained])
     flat = torch.cat([*(gradient.flatten() for gradient in gradients), present])
     distributed.all_reduce(flat)
     flat /= world_size()
     *means, present = flat.split([*(gradient.numel() for gradient in gradients), len(present)])
-    for parameter, gradient, mean, anywhere in zip(parameters, gradients, means, present.tolist(), strict=True):
+    for parameter, gradient, mean, anywhere in zip(trained, gradients, means, present.tolist(), strict=True):
         if anywhere:
             parameter.grad = gradient.copy_(mean.view_as(gradient))
 

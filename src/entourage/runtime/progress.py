@@ -1,42 +1,59 @@
 """Progress on the terminal for anything that reports it as progress(title, done, total)."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 __all__ = ["Progress", "shown", "terminal_progress"]
 
-Progress = Callable[[str, int, int], None]
+
+class Progress(Protocol):
+    """What long work reports to: any callable of a title and two counts."""
+
+    def __call__(self, title: str, done: int, total: int, /) -> None:
+        """Show that `done` of `total` parts of the work called `title` are done."""
+
 
 _shown: list[Progress] = []
 
 
 def shown(title: str, done: int, total: int) -> None:
-    """Report to whatever terminal_progress is open, for work that nobody handed a progress to."""
+    """Report to every open `terminal_progress`, from work that was not handed a progress of its own."""
     for show in _shown:
         show(title, done, total)
 
 
 @contextmanager
 def terminal_progress(*, log: bool = False) -> Iterator[Progress]:
-    """Bars on standard error, one per kind of work; a title's part in brackets may change while it goes on.
+    """Show bars on standard error, one per kind of work; a title's part in brackets may change while it goes on.
 
-    They start with the first report, so that an error before it stands alone. Where standard error is no terminal
-    nothing is shown or, with `log`, each new title as a line.
+    Bars start with the first report, so that an error before it stands alone.
+
+    Parameters
+    ----------
+    log : bool, default False
+        Where standard error is not a terminal, print each new title as a line instead of showing nothing.
+
+    Yields
+    ------
+    Progress
+        What to hand to the work.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        with _open(_log_lines() if log else _silence) as show:
-            yield show
+        with _open(_log_lines() if log else _silence) as quiet:
+            yield quiet
         return
     time_left = TimeRemainingColumn(elapsed_when_finished=True)
-    bars = Progress(
+    bars = Bars(
         TextColumn("{task.description}"), BarColumn(bar_width=14), MofNCompleteColumn(), time_left, console=console
     )
-    tasks = {}
+    tasks: dict[str, TaskID] = {}
 
     def show(title: str, done: int, total: int) -> None:
         kind = title.partition(" (")[0]
@@ -64,7 +81,7 @@ def _open(show: Progress) -> Iterator[Progress]:
 
 
 def _log_lines() -> Progress:
-    seen = set()
+    seen: set[str] = set()
 
     def log(title: str, done: int, total: int) -> None:
         if title not in seen:

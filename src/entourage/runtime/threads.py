@@ -10,13 +10,16 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from typing import Any, TypeVar
 
 __all__ = ["blocks", "in_threads", "one_thread_each", "share_out", "thread_count"]
 
 _worker = threading.local()
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
 
 
 def thread_count() -> int:
@@ -29,8 +32,8 @@ def thread_count() -> int:
         the processors this process may use, by affinity and the limits of its container.
     """
     torch = sys.modules.get("torch")
-    if hasattr(torch, "get_num_threads"):  # without it another thread is just importing torch
-        return torch.get_num_threads()
+    if torch is not None and hasattr(torch, "get_num_threads"):  # else another thread is just importing torch
+        return int(torch.get_num_threads())
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # "4,2": outer and nested teams
     if asked.isdecimal() and int(asked):
         return int(asked)
@@ -41,7 +44,7 @@ def thread_count() -> int:
 def _processors() -> int:
     from joblib import cpu_count  # which scikit-learn brings
 
-    return cpu_count()
+    return int(cpu_count())
 
 
 def share_out(work: Callable[[int, int], None], n: int, least: int = 256) -> None:
@@ -71,8 +74,20 @@ def blocks(n: int, most: int) -> Iterator[slice]:
         yield slice(start, min(start + most, n))
 
 
-def in_threads(work, tasks) -> Iterator:
-    """work(task) for each task, in order, by as many threads as `thread_count`; only a few tasks ahead."""
+def in_threads(work: Callable[[_Task], _Result], tasks: Iterable[_Task]) -> Iterator[_Result]:
+    """Do tasks in as many threads as `thread_count`, only a few tasks ahead of what is taken.
+
+    Parameters
+    ----------
+    work : callable
+        Is called with each task.
+    tasks : iterable
+
+    Yields
+    ------
+    object
+        What `work` returned, in the order of the tasks.
+    """
     n_threads = thread_count()
     if n_threads == 1 or getattr(_worker, "busy", False):
         for task in tasks:
@@ -80,7 +95,7 @@ def in_threads(work, tasks) -> Iterator:
                 result = work(task)
             yield result
         return
-    ahead = deque()
+    ahead: deque[Future[_Result]] = deque()
     with one_thread_each, ThreadPoolExecutor(n_threads, initializer=_begin_worker) as pool:
         try:
             for task in tasks:
@@ -105,18 +120,18 @@ class _OneThreadEach:
     Some libraries keep one number of threads for all and some one for each thread, so each thread has to call `limit`.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._inside = 0
         self._lock = threading.Lock()
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
                 self._before = [library.get_num_threads() for library in _libraries()]
                 self.limit()
             self._inside += 1
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._inside -= 1
             if not self._inside:
@@ -128,7 +143,7 @@ class _OneThreadEach:
         cls._set([1] * len(_libraries()))
 
     @staticmethod
-    def _set(counts) -> None:
+    def _set(counts: Sequence[int | None]) -> None:
         _OneThreadEach._release()
         for library, count in zip(_libraries(), counts, strict=True):
             if count is not None:
@@ -146,7 +161,7 @@ one_thread_each = _OneThreadEach()
 
 
 @cache
-def _libraries() -> list:
+def _libraries() -> list[Any]:
     """What numpy may multiply with."""
     from threadpoolctl import ThreadpoolController
 

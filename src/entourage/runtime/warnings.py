@@ -1,8 +1,9 @@
-"""Warnings as texts: what works, but hardly as intended, is said once and kept with the result."""
+"""EntourageWarnings as texts, each once, to print and to keep with a result."""
 
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from entourage.errors import EntourageWarning
 
@@ -10,29 +11,41 @@ __all__ = ["collected_warnings"]
 
 
 @contextmanager
-def collected_warnings(tell: Callable[[str], None] | None = None) -> Iterator[list[str]]:
-    """The texts of the EntourageWarnings given inside, each once, instead of Python's way of showing them.
+def collected_warnings(show: Callable[[str], None] | None = None) -> Iterator[list[str]]:
+    """Collect the EntourageWarnings issued inside the block instead of showing them as Python does.
 
-    tell: is handed each as it comes.
+    Other warnings are shown as usual.
 
-    >>> with collected_warnings() as heard:
+    Parameters
+    ----------
+    show : callable, optional
+        Is called with each new message as soon as it is issued.
+
+    Yields
+    ------
+    list of str
+        The messages so far, each once; it grows while the block runs.
+
+    Examples
+    --------
+    >>> with collected_warnings() as messages:
     ...     for _ in range(2):
     ...         warnings.warn("nothing was learned", EntourageWarning)
-    >>> heard
+    >>> messages
     ['nothing was learned']
     """
-    heard: list[str] = []
+    messages: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("always", EntourageWarning)
-        show = warnings.showwarning
+        show_others = warnings.showwarning
 
-        def hear(message, category, *where, **more):
+        def collect(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if not issubclass(category, EntourageWarning):
-                show(message, category, *where, **more)
-            elif str(message) not in heard:
-                heard.append(str(message))
-                if tell:
-                    tell(str(message))
+                show_others(message, category, *where, **more)
+            elif str(message) not in messages:
+                messages.append(str(message))
+                if show:
+                    show(str(message))
 
-        warnings.showwarning = hear
-        yield heard
+        warnings.showwarning = collect
+        yield messages

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from entourage.errors import FileError
 from entourage.stores.filenames import CONFIG, RUN
+from entourage.stores.paths import StrPath
 
 __all__ = ["check_free", "new_folder", "whole_file", "write_json"]
 
@@ -18,16 +20,27 @@ __all__ = ["check_free", "new_folder", "whole_file", "write_json"]
 _MARKS = (CONFIG, RUN)
 
 
-def check_free(path, *, overwrite: bool) -> Path:
-    """The path, if it may be written: not there yet, or to be overwritten; its folder must exist.
+def check_free(path: StrPath, *, overwrite: bool) -> Path:
+    """Raise FileError unless a file or folder of this name may be written.
 
-    A folder is overwritten only if it was written here: never data that happen to lie in the way.
+    Parameters
+    ----------
+    path : str or path-like
+        The output; the folder it is to be in must exist.
+    overwrite : bool
+        Whether an output that exists may be replaced. Folders are replaced only if Entourage wrote them, never data
+        that happen to lie in the way.
+
+    Returns
+    -------
+    Path
+        The same path.
     """
     path = Path(path)
     if path.exists() and not overwrite:
         raise FileError(f"{path} exists already; choose another name or allow overwriting (--overwrite)")
     if path.is_dir() and any(path.iterdir()) and not _written_here(path):
-        raise FileError(f"{path} is a folder that entourage did not write, and is never replaced; choose another name")
+        raise FileError(f"{path} is a folder that Entourage did not write, and is never replaced; choose another name")
     if not path.absolute().parent.is_dir():
         raise FileError(f"the folder {path.parent} does not exist; create it or choose another one")
     if not os.access(path.absolute().parent, os.W_OK):
@@ -36,8 +49,19 @@ def check_free(path, *, overwrite: bool) -> Path:
 
 
 @contextmanager
-def whole_file(path) -> Iterator[Path]:
-    """A temporary name beside `path` to write to; it takes the place of `path` only if the block succeeds."""
+def whole_file(path: StrPath) -> Iterator[Path]:
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write; one that exists is replaced.
+
+    Yields
+    ------
+    Path
+        A temporary file beside it to write to; it takes the place of `path` only if the block succeeds.
+    """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{_token()}{path.suffix}")
     try:  # from before the file exists: Ctrl-C may come at any line
@@ -52,8 +76,19 @@ def whole_file(path) -> Iterator[Path]:
 
 
 @contextmanager
-def new_folder(path) -> Iterator[Path]:
-    """A temporary folder beside `path` to fill; it takes the place of `path` only if the block succeeds."""
+def new_folder(path: StrPath) -> Iterator[Path]:
+    """Write a folder whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The folder to write; one that exists is replaced.
+
+    Yields
+    ------
+    Path
+        A temporary folder beside it to fill; it takes the place of `path` only if the block succeeds.
+    """
     path = Path(path)
     filling, aside = (path.with_name(f".{path.name}.{kind}{_token()}") for kind in ("", "old."))
     try:
@@ -86,7 +121,7 @@ def _written_here(folder: Path) -> bool:
     return False
 
 
-def _to_disk(file) -> None:
+def _to_disk(file: Path) -> None:
     """Make sure the content is on the disk before a rename is: else a power cut could leave an empty file."""
     descriptor = os.open(file, os.O_RDONLY)
     try:
@@ -108,6 +143,6 @@ def _umask() -> int:
     return mask
 
 
-def write_json(file: Path, content: dict) -> None:
-    """A document people may read, into a folder that is being filled."""
+def write_json(file: Path, content: dict[str, Any]) -> None:
+    """Write a dict as indented JSON, which people may read; in place, so only into a folder that is being filled."""
     file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

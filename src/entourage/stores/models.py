@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from entourage import __version__
 from entourage.errors import FileError, ModelError
 from entourage.stores.atomic import check_free, new_folder, write_json
 from entourage.stores.filenames import CONFIG, WEIGHTS
+from entourage.stores.paths import StrPath
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 __all__ = ["add_weights", "model_config", "read_model", "usable_model", "write_model"]
 
@@ -21,15 +25,15 @@ _LAYOUT = 1  # raised when a folder of today can no longer be read
 
 
 def write_model(
-    folder: Any, system: str, config: dict[str, Any], weights: Mapping[str, Any], *, overwrite: bool = False
+    folder: StrPath, system: str, config: dict[str, Any], weights: Mapping[str, Any], *, overwrite: bool = False
 ) -> None:
     """Write a model into a new folder, whole or not at all.
 
     Parameters
     ----------
-    folder : path
+    folder : str or path-like
     system : str
-        What kind of model it is, to be asked for when it is read.
+        What kind of model it is; `read_model` asks for the same.
     config : dict
         What JSON can hold.
     weights : dict of str to ndarray, or to tensor
@@ -45,12 +49,12 @@ def write_model(
         _safetensors("numpy" if of_numpy else "torch").save_file(dict(weights), filling / WEIGHTS)
 
 
-def read_model(folder: Any, system: str, framework: str = "numpy") -> tuple[dict[str, Any], dict[str, Any]]:
+def read_model(folder: StrPath, system: str, framework: str = "numpy") -> tuple[dict[str, Any], dict[str, Any]]:
     """Read a model folder.
 
     Parameters
     ----------
-    folder : path
+    folder : str or path-like
     system : str
         What kind of model it must be.
     framework : {"numpy", "torch"}
@@ -58,16 +62,27 @@ def read_model(folder: Any, system: str, framework: str = "numpy") -> tuple[dict
 
     Returns
     -------
-    tuple
-        The config, and the weights by name.
+    config : dict
+    weights : dict of arrays or tensors by name
     """
     config = model_config(folder, system)
     with usable_model(folder):
         return config, _safetensors(framework).load_file(Path(folder) / WEIGHTS)
 
 
-def model_config(folder: Any, *systems: str) -> dict[str, Any]:
-    """The config of a model folder that must be of one of the systems."""
+def model_config(folder: StrPath, *systems: str) -> dict[str, Any]:
+    """Read the config of a model folder.
+
+    Parameters
+    ----------
+    folder : str or path-like
+    *systems : str
+        What kinds of model it may be; another kind is refused.
+
+    Returns
+    -------
+    dict
+    """
     folder = Path(folder)
     missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
     if missing:
@@ -75,7 +90,7 @@ def model_config(folder: Any, *systems: str) -> dict[str, Any]:
             f"{folder} has no {' and no '.join(missing)}; wanted a folder written by `entourage fit` or save()"
         )
     with usable_model(folder):
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         if config["system"] not in systems or config["layout"] != _LAYOUT:
             raise ValueError(
                 f"it is {config['system']}, layout {config['layout']}; wanted {' or '.join(systems)}, layout {_LAYOUT}"
@@ -87,22 +102,24 @@ def _safetensors(framework: str) -> ModuleType:
     return import_module(f"safetensors.{framework}")
 
 
-def add_weights(digest, module) -> None:
-    """Let a digest of hashlib depend on the weights and buffers of a torch module, and on their names."""
+def add_weights(digest: "_Hash", module: Any) -> None:
+    """Update a hashlib digest with the names and values of the weights and buffers of a torch module."""
     for name, value in module.state_dict().items():
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().numpy().tobytes())
 
 
 @contextmanager
-def usable_model(folder) -> Iterator[None]:
-    """Whatever a damaged model makes its reader raise, as one sentence."""
+def usable_model(folder: StrPath) -> Iterator[None]:
+    """Turn whatever a damaged model makes its reader raise in the block into a ModelError of one sentence."""
     from safetensors import SafetensorError
 
     try:
         yield
     except KeyError as error:
-        raise ModelError(f"the model in {folder} lacks {error} in config.json; fit it again or copy it anew") from error
+        raise ModelError(
+            f"the model in {folder} lacks {error} in config.json; fit it again or copy it again"
+        ) from error
     except (SafetensorError, AttributeError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
-        raise ModelError(f"the model in {folder} cannot be used ({reason}); fit it again or copy it anew") from error
+        raise ModelError(f"the model in {folder} cannot be used ({reason}); fit it again or copy it again") from error

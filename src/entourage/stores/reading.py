@@ -5,16 +5,34 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from entourage.errors import FileError, InputError
+from entourage.stores.paths import StrPath
 
 __all__ = ["existing", "named", "readable", "same_file"]
 
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".parquet": b"PAR1"}
 
 
-def existing(path, formats: tuple[str, ...], what: str) -> Path:
+def existing(path: StrPath, formats: tuple[str, ...], what: str) -> Path:
+    """Raise FileError unless a file exists and its name ends in one of the formats.
+
+    Parameters
+    ----------
+    path : str or path-like
+    formats : tuple of str
+        Endings, such as ".npy", in lower case.
+    what : str
+        What the file should hold, in the plural: "vectors".
+
+    Returns
+    -------
+    Path
+        The same path.
+    """
     path = Path(path)
     if path.suffix.lower() not in formats:
-        raise FileError(f"{path} ends in {path.suffix or 'nothing'}; {what} are read from {', '.join(formats)} files")
+        raise FileError(
+            f"{path} ends in {path.suffix or 'nothing'}; {what} are read from {', '.join(formats)} files: convert it"
+        )
     if not path.is_file():
         raise FileError(f"the {what} file {path} does not exist; check the path")
     return path
@@ -26,8 +44,8 @@ def same_file(one: Path, other: Path) -> bool:
 
 
 @contextmanager
-def named(path) -> Iterator[None]:
-    """Errors about what a file holds begin with its name."""
+def named(path: StrPath) -> Iterator[None]:
+    """Let every InputError raised in the block begin with the name of the file it is about."""
     try:
         yield
     except InputError as error:
@@ -36,7 +54,7 @@ def named(path) -> Iterator[None]:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Whatever a damaged file makes a reader raise, as one sentence."""
+    """Turn whatever a damaged file makes its reader raise in the block into a FileError of one sentence."""
     _check_beginning(path)
     try:
         yield

@@ -4,20 +4,37 @@ import csv
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import IO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage.errors import FileError
 from entourage.stores.atomic import check_free, whole_file
+from entourage.stores.paths import StrPath
 from entourage.stores.vectors import ENCODER
+from entourage.values import LabelArray
 
 __all__ = ["check_streamable", "labels_beside", "write_blocks"]
 
 FORMATS = (".npz", ".parquet", ".npy")
 
 
-def check_streamable(target, *, overwrite: bool) -> Path:
-    """The path, if write_blocks can write there."""
+def check_streamable(target: StrPath, *, overwrite: bool) -> Path:
+    """Raise FileError unless `write_blocks` can write this file.
+
+    Parameters
+    ----------
+    target : str or path-like
+        A name that ends in .npz, .parquet or .npy.
+    overwrite : bool
+        Whether files that exist may be replaced.
+
+    Returns
+    -------
+    Path
+        The same path.
+    """
     target = Path(target)
     if target.suffix.lower() not in FORMATS:
         raise FileError(
@@ -31,30 +48,41 @@ def check_streamable(target, *, overwrite: bool) -> Path:
     return check_free(target, overwrite=overwrite)
 
 
-def labels_beside(target) -> Path:
-    """Where the ids and labels of a .npy are, which has no room for them: a .csv of the same name."""
+def labels_beside(target: StrPath) -> Path:
+    """The .csv of the same name, which holds the ids and labels of a .npy, as that has no place for them."""
     return Path(target).with_suffix(".csv")
 
 
 def write_blocks(
-    target,
-    blocks: Iterable[np.ndarray],
+    target: StrPath,
+    blocks: Iterable[NDArray[np.float32]],
     dim: int,
-    ids: np.ndarray,
-    labels=None,
+    ids: LabelArray,
+    labels: LabelArray | None = None,
     *,
-    cameras=None,
-    sequences=None,
+    cameras: LabelArray | None = None,
+    sequences: LabelArray | None = None,
     encoder: str | None = None,
 ) -> None:
-    """Write blocks (n_i, d) float32, one below the other, with ids and what else is known, (N,) each, whole or not.
+    """Write vectors block by block to a file that appears whole or not at all.
 
-    encoder: the fingerprint of what made them, for `encoder_of_vectors`. .npz and .parquet hold everything; beside a
-    .npy, which can be memory-mapped, ids and labels stand in a .csv.
+    Parameters
+    ----------
+    target : str or path-like
+        A .npz or .parquet, which hold everything, or a .npy, which can be memory-mapped; beside a .npy a .csv of the
+        same name holds ids, labels, cameras and sequences.
+    blocks : iterable of arrays of shape (n_i, d)
+        N vectors in all, in the order of the ids.
+    dim : int
+        The number of dimensions, d.
+    ids : array of shape (N,)
+    labels, cameras, sequences : array of shape (N,), optional
+    encoder : str, optional
+        The fingerprint of the encoder that made the vectors, for `encoder_of_vectors`.
     """
     target = Path(target)
-    columns = {"ids": ids, "labels": labels, "cameras": cameras, "sequences": sequences}
-    columns = {name: values for name, values in columns.items() if values is not None}
+    known = {"ids": ids, "labels": labels, "cameras": cameras, "sequences": sequences}
+    columns = {name: values for name, values in known.items() if values is not None}
     suffix = target.suffix.lower()
     with whole_file(target) as temporary:
         if suffix == ".parquet":
@@ -68,7 +96,9 @@ def write_blocks(
                 _write_csv(beside, columns)
 
 
-def _write_npz(path: Path, blocks, dim: int, columns: dict, encoder: str | None) -> None:
+def _write_npz(
+    path: Path, blocks: Iterable[NDArray[np.float32]], dim: int, columns: dict[str, LabelArray], encoder: str | None
+) -> None:
     with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
         with archive.open("vectors.npy", "w", force_zip64=True) as file:
             _write_array(file, blocks, (len(columns["ids"]), dim))
@@ -78,7 +108,7 @@ def _write_npz(path: Path, blocks, dim: int, columns: dict, encoder: str | None)
                 np.lib.format.write_array(file, np.ascontiguousarray(column), allow_pickle=False)
 
 
-def _write_array(file, blocks, shape: tuple[int, int]) -> None:
+def _write_array(file: IO[bytes], blocks: Iterable[NDArray[np.float32]], shape: tuple[int, int]) -> None:
     header = {"descr": "<f4", "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)
     for block in blocks:
@@ -90,7 +120,9 @@ def _singular(name: str) -> str:
     return name.removesuffix("s")
 
 
-def _write_parquet(path: Path, blocks, dim: int, columns: dict, encoder: str | None) -> None:
+def _write_parquet(
+    path: Path, blocks: Iterable[NDArray[np.float32]], dim: int, columns: dict[str, LabelArray], encoder: str | None
+) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -107,7 +139,7 @@ def _write_parquet(path: Path, blocks, dim: int, columns: dict, encoder: str | N
             start = rows.stop
 
 
-def _write_csv(path: Path, columns: dict) -> None:
+def _write_csv(path: Path, columns: dict[str, LabelArray]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(map(_singular, columns))

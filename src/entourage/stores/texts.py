@@ -3,9 +3,11 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 from entourage.errors import FileError, InputError
 from entourage.stores.labels import ID_NAMES, one_spelling
+from entourage.stores.paths import StrPath
 from entourage.stores.reading import existing, readable
 from entourage.values import Embeddings
 
@@ -15,8 +17,21 @@ FORMATS = (".json", ".txt", ".csv")
 _TEXT_NAMES = ("texts", "text")
 
 
-def read_texts(path, items: Embeddings) -> list[str]:
-    """A text for each of the N items; a .csv with an id column is joined to ids the items have, else order decides."""
+def read_texts(path: StrPath, items: Embeddings) -> list[str]:
+    """Read a text for each item.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A .json, .txt or .csv file. The lines of a .csv with an id column are matched with the ids of the items, where
+        those have ids of their own; otherwise the texts are taken in order.
+    items : Embeddings
+        N items.
+
+    Returns
+    -------
+    list of N str
+    """
     path = existing(path, FORMATS, "texts")
     with readable(path):
         content = path.read_text(encoding="utf-8-sig")
@@ -31,9 +46,9 @@ def read_texts(path, items: Embeddings) -> list[str]:
     return texts
 
 
-def _listed(path: Path, content) -> list[str]:
+def _listed(path: Path, content: Any) -> list[str]:
     if not isinstance(content, list) or not all(isinstance(text, str) for text in content):
-        raise FileError(f'{path} holds a {type(content).__name__} that is no list of texts; wanted ["...", ...]')
+        raise FileError(f'{path} holds a {type(content).__name__} that is not a list of texts; wanted ["...", ...]')
     return content
 
 

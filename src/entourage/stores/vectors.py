@@ -1,19 +1,28 @@
 """Vectors to and from .npy, .npz and .parquet.
 
 .npz: an array `vectors`, optional `ids` and `labels`; .parquet: a list column, optional `id` and `label` columns.
-Both may carry the fingerprint of their encoder, in an array or the metadata; refined vectors are no longer its own.
+Both may carry the fingerprint of the encoder that made the vectors, in an array or the metadata. It is not written
+with refined vectors, as they are no longer what the encoder made.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
+from numpy.typing import NDArray
 
 from entourage.errors import FileError, InputError
 from entourage.stores.atomic import check_free, whole_file
 from entourage.stores.labels import ID_NAMES, LABEL_NAMES, one_spelling, plain_column, read_labels
+from entourage.stores.paths import StrPath
 from entourage.stores.reading import existing, named, readable
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["check_writable_like", "encoder_of_vectors", "read_vectors", "write_like"]
 
@@ -22,15 +31,30 @@ FORMATS = (".npy", ".npz", ".parquet")
 _VECTOR_NAMES = ("vectors", "vector", "embeddings", "embedding")
 
 
-def read_vectors(path, *, labels=None, shots: bool = False) -> Embeddings:
-    """Embeddings of a file, with its ids if it has any.
+def read_vectors(
+    path: StrPath, *, labels: StrPath | Literal[False] | None = None, exclusions: bool = False
+) -> Embeddings:
+    """Read the vectors of a file, scaled to length 1, with its ids if it has any.
 
-    labels: as in read_labels; None for the file's own, if it has any; False for none, whatever the file has.
-    shots: with its cameras and sequences too, if it has any; what is called so elsewhere may mean something else.
+    Parameters
+    ----------
+    path : str or path-like
+        A .npy, .npz or .parquet file of N vectors.
+    labels : str, path-like, None or False
+        A file of labels or the name of a column, as `read_labels` takes them. None: those of the file itself, if it
+        has any. False: none, whatever the file has.
+    exclusions : bool, default False
+        Whether to read its cameras and sequences too, if it has any: by them `evaluate` leaves items out of a ranking.
+        Off by default, as columns of these names may mean something else.
+
+    Returns
+    -------
+    Embeddings
+        N items.
     """
     path = existing(path, FORMATS, "vectors")
     with named(path):
-        items = Embeddings.from_vectors(**_columns(path, _wanted(labels is None, shots)))
+        items = Embeddings.from_vectors(**_columns(path, _wanted(labels is None, exclusions)))
     if not labels:
         return items
     given = read_labels(labels, path, items)
@@ -38,8 +62,19 @@ def read_vectors(path, *, labels=None, shots: bool = False) -> Embeddings:
         return replace(items, labels=given)
 
 
-def encoder_of_vectors(path) -> str | None:
-    """The fingerprint of the encoder that made the vectors of a file, None where it is not said."""
+def encoder_of_vectors(path: StrPath) -> str | None:
+    """Read the fingerprint of the encoder that made the vectors of a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A .npy, .npz or .parquet file.
+
+    Returns
+    -------
+    str or None
+        None where the file does not hold it.
+    """
     path = existing(path, FORMATS, "vectors")
     with readable(path):
         if path.suffix.lower() == ".npz":
@@ -48,13 +83,23 @@ def encoder_of_vectors(path) -> str | None:
         if path.suffix.lower() == ".parquet":
             import pyarrow.parquet as pq
 
-            said = (pq.read_schema(path).metadata or {}).get(ENCODER.encode())
-            return None if said is None else said.decode()
+            fingerprint: bytes | None = (pq.read_schema(path).metadata or {}).get(ENCODER.encode())
+            return None if fingerprint is None else fingerprint.decode()
     return None
 
 
-def check_writable_like(source, target, *, overwrite: bool) -> None:
-    """Refuse early what `write_like` would have to refuse late: another format, or an output in the way."""
+def check_writable_like(source: StrPath, target: StrPath, *, overwrite: bool) -> None:
+    """Raise FileError early for what `write_like` could not write.
+
+    Parameters
+    ----------
+    source : str or path-like
+        The vectors file whose format is to be kept.
+    target : str or path-like
+        The output, with the ending of the source.
+    overwrite : bool
+        Whether an output that exists may be replaced.
+    """
     source, target = existing(source, FORMATS, "vectors"), Path(target)
     if target.suffix.lower() != source.suffix.lower():
         raise FileError(
@@ -70,8 +115,18 @@ def check_writable_like(source, target, *, overwrite: bool) -> None:
                 arrays[name]  # raises where an array holds Python objects, which could not be written again
 
 
-def write_like(source, target, vectors) -> None:
-    """Write vectors (N, d) to `target` in the format of `source`, keeping its number type and all else it holds."""
+def write_like(source: StrPath, target: StrPath, vectors: FloatArray) -> None:
+    """Write vectors in the format of another file, with its number type and all else that it holds.
+
+    Parameters
+    ----------
+    source : str or path-like
+        The .npy, .npz or .parquet file that the unrefined vectors were read from.
+    target : str or path-like
+        The output; it appears whole or not at all.
+    vectors : array of shape (N, d)
+        They take the place of the N vectors of the source.
+    """
     source, target = Path(source), Path(target)
     with whole_file(target) as temporary:
         if source.suffix.lower() == ".npy":
@@ -85,14 +140,17 @@ def write_like(source, target, vectors) -> None:
             _write_parquet_like(source, temporary, vectors)
 
 
-def _wanted(own_labels: bool, shots: bool) -> dict[str, tuple[str, ...]]:
+def _wanted(own_labels: bool, exclusions: bool) -> dict[str, tuple[str, ...]]:
     """What is read besides the vectors, each with its spellings."""
-    labels = {"labels": LABEL_NAMES} if own_labels else {}
-    others = {"cameras": ("cameras", "camera"), "sequences": ("sequences", "sequence")} if shots else {}
-    return {"ids": ID_NAMES} | labels | others
+    wanted: dict[str, tuple[str, ...]] = {"ids": ID_NAMES}
+    if own_labels:
+        wanted["labels"] = LABEL_NAMES
+    if exclusions:
+        wanted |= {"cameras": ("cameras", "camera"), "sequences": ("sequences", "sequence")}
+    return wanted
 
 
-def _columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str, np.ndarray]:
+def _columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str, NDArray[Any]]:
     """The arrays of a vectors file under the names vectors, ids, ..., as far as they are wanted and there."""
     with readable(path):
         if path.suffix.lower() == ".npy":
@@ -104,13 +162,14 @@ def _columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str, np.nda
         return _parquet_columns(path, wanted)
 
 
-def _known_columns(names, wanted: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+def _known_columns(names: Iterable[str], wanted: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
     """What a file calls its ids, labels, ...: ("ids", "id"), ..."""
+    names = list(names)
     found = [(name, one_spelling(names, spellings)) for name, spellings in wanted.items()]
     return [(name, key) for name, key in found if key is not None]
 
 
-def _npz_vectors(path: Path, arrays) -> str:
+def _npz_vectors(path: Path, arrays: NpzFile) -> str:
     known = [name for name in _VECTOR_NAMES if name in arrays.files]
     tables = known or [name for name in arrays.files if arrays[name].ndim == 2]
     if len(tables) != 1:
@@ -121,7 +180,7 @@ def _npz_vectors(path: Path, arrays) -> str:
     return tables[0]
 
 
-def _parquet_columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str, np.ndarray]:
+def _parquet_columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str, NDArray[Any]]:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
@@ -129,7 +188,7 @@ def _parquet_columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str
     return columns | {name: plain_column(table, key) for name, key in _known_columns(table.column_names, wanted)}
 
 
-def _parquet_vectors(path: Path, schema) -> str:
+def _parquet_vectors(path: Path, schema: "pa.Schema") -> str:
     import pyarrow.types as types
 
     lists = [
@@ -143,10 +202,10 @@ def _parquet_vectors(path: Path, schema) -> str:
             f"{path} has the columns {', '.join(schema.names)}, {len(lists)} of them lists; "
             "wanted one list column of numbers called `vector`: rename it"
         )
-    return chosen[0]
+    return str(chosen[0])
 
 
-def _list_column(table, name: str) -> np.ndarray:
+def _list_column(table: "pa.Table", name: str) -> NDArray[Any]:
     column = table.column(name).combine_chunks()
     if not len(column):
         raise InputError(f"column `{name}` has 0 rows; at least one item is needed")
@@ -157,10 +216,11 @@ def _list_column(table, name: str) -> np.ndarray:
             f"column `{name}` has rows of {seen or 'no'} values and {column.null_count} without any; "
             "wanted the same number of values in every row: drop or re-encode the others"
         )
-    return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+    values: NDArray[Any] = column.flatten().to_numpy(zero_copy_only=False)
+    return values.reshape(len(column), -1)
 
 
-def _write_parquet_like(source: Path, target: Path, vectors) -> None:
+def _write_parquet_like(source: Path, target: Path, vectors: FloatArray) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -181,5 +241,5 @@ def _write_parquet_like(source: Path, target: Path, vectors) -> None:
     pq.write_table(table, target)
 
 
-def _float_type(dtype: np.dtype) -> np.dtype:
+def _float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(np.float32)

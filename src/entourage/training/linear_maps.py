@@ -72,11 +72,29 @@ def inverse_roots(values, shrinkage: float, n_components: int | None = None) -> 
     return shrunk**-0.5
 
 
-def head_maps(vectors, codes, steps: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0) -> dict:
-    """Maps M (d, d) after each of the given numbers of steps: M starts as the identity and is trained by Adam on the
-    multi-similarity loss of normalise(x M) over class-balanced batches of unit vectors (N, d).
+def head_maps(
+    vectors: np.ndarray, codes: np.ndarray, steps: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0
+) -> dict[int, np.ndarray]:
+    """Train a linear head: M starts as the identity, and Adam lowers the multi-similarity loss of normalise(x M) over
+    class-balanced batches.
 
-    One training serves all: {steps: M} with 0 for the identity.
+    Parameters
+    ----------
+    vectors : ndarray of shape (N, d)
+        Unit vectors x.
+    codes : ndarray of shape (N,)
+        Their classes, 0..C-1.
+    steps : iterable of int
+        After how many steps M is wanted; one training serves all, and 0 is the identity.
+    learning_rate : float
+        Of Adam.
+    seed : int
+        Decides which items meet in a batch.
+
+    Returns
+    -------
+    dict
+        M (d, d) float32 after each of these numbers of steps.
     """
     import torch
     from torch.nn import functional as F

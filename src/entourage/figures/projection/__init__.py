@@ -1,4 +1,4 @@
-"""Items in the plane: where they lie by their similarities, and where they go when these change.
+"""Projection to the plane: where items lie by their similarities, and where they go when these change.
 
 `lay_out` is t-SNE (van der Maaten and Hinton 2008) from a start by PCA. `follow` then moves one item at a time, as in
 the figures of Attend to Context: an item is fitted again to its similarities at a later step while all others keep
@@ -23,12 +23,14 @@ where Z_i sums over the pairs without i, and j over the landmarks other than i.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from entourage.errors import InputError
-from entourage.figures.projection.nearness import nearness_of, perplexity_of, places_in
+from entourage.figures.projection.affinities import affinities_of, perplexity_of, places_in
 from entourage.neighbors import search
+from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray, IntArray
 
 __all__ = ["LANDMARKS", "NEIGHBORS", "follow", "landmark_rows", "lay_out"]
 
@@ -40,11 +42,30 @@ _ITERATIONS = 1000  # half of them where items are so many that landmarks alone 
 
 
 def lay_out(
-    items: Embeddings, *, landmarks: int = LANDMARKS, k: int = NEIGHBORS, seed: int = 0, progress=None
-) -> np.ndarray:
-    """Places of the items by their similarities, (N, 2) float32: near ones near each other.
+    items: Embeddings,
+    *,
+    landmarks: int = LANDMARKS,
+    k: int = NEIGHBORS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> NDArray[np.float32]:
+    """Lay items out in the plane such that similar ones lie near each other.
 
-    At most `landmarks` items, drawn by the seed, are laid out by t-SNE; the others are then fitted among them.
+    Parameters
+    ----------
+    items : Embeddings
+        N items.
+    landmarks : int
+        How many items, drawn by the seed, are laid out by t-SNE; the others are then fitted among them.
+    k : int
+        How many neighbours of an item count.
+    seed : int, default 0
+    progress : Progress, optional
+        Is called as progress(title, done, total).
+
+    Returns
+    -------
+    array of shape (N, 2)
     """
     from entourage.figures.projection.fitting import Repulsion, fit  # numba takes a moment to load
 
@@ -55,28 +76,43 @@ def lay_out(
     positions[fixed] = _tsne(items.take(fixed), k, seed, _ITERATIONS if len(fixed) == len(items) else _ITERATIONS // 2)
     others = np.setdiff1d(np.arange(len(items)), fixed)
     if len(others):
-        nearness, nearest = nearness_of(items.vectors, fixed, others, k)
+        affinities, nearest = affinities_of(items.vectors, fixed, others, k)
         starts = positions[fixed][nearest]
-        positions[others] = fit(starts, nearness, Repulsion(positions[fixed]), np.full(len(others), -1))
+        positions[others] = fit(starts, affinities, Repulsion(positions[fixed]), np.full(len(others), -1))
     report("laying out items", len(items), len(items))
     return positions
 
 
 def follow(
-    positions: np.ndarray,
-    steps: np.ndarray,
+    positions: ArrayLike,
+    steps: ArrayLike,
     *,
-    rows: np.ndarray | None = None,
+    rows: ArrayLike | None = None,
     k: int = NEIGHBORS,
     landmarks: int = LANDMARKS,
     seed: int = 0,
-    progress=None,
-) -> np.ndarray:
-    """Places at every step, (T + 1, N, 2) float32; [0] are the given ones of e_0.
+    progress: Progress | None = None,
+) -> NDArray[np.float32]:
+    """Follow items through the steps of a refinement.
 
-    positions (N, 2): of `lay_out` with the same landmarks and seed; steps (T + 1, N, d): e_0 .. e_T; rows: the items
-    that may move, all if None. At step t each of them is fitted to its similarities among e_t, from where it was at
-    t - 1, while the landmarks keep their places of e_0.
+    At step t each item is fitted to its similarities among e_t, from its place at t - 1, while the landmarks keep their
+    places of e_0.
+
+    Parameters
+    ----------
+    positions : array-like of shape (N, 2)
+        The places of e_0, by `lay_out` with the same landmarks and seed.
+    steps : array-like of shape (T + 1, N, d)
+        e_0 to e_T.
+    rows : array-like of int, optional
+        The items that may move; by default all.
+    k, landmarks, seed, progress
+        As in `lay_out`.
+
+    Returns
+    -------
+    array of shape (T + 1, N, 2)
+        The places at every step; the first are the given ones.
     """
     from entourage.figures.projection.fitting import Repulsion, fit
 
@@ -94,20 +130,20 @@ def follow(
     repulsion = Repulsion(positions[fixed])
     for step in range(1, len(steps)):
         report("following items", step - 1, len(steps) - 1)
-        nearness, _ = nearness_of(steps[step], fixed, moving, k)
-        places[step, moving] = fit(places[step - 1, moving], nearness, repulsion, places_in(fixed, moving))
+        affinities, _ = affinities_of(steps[step], fixed, moving, k)
+        places[step, moving] = fit(places[step - 1, moving], affinities, repulsion, places_in(fixed, moving))
     report("following items", len(steps) - 1, len(steps) - 1)
     return places
 
 
-def landmark_rows(count: int, landmarks: int = LANDMARKS, seed: int = 0) -> np.ndarray:
-    """Rows of the landmarks of `count` items, ascending: all of them where they are few."""
+def landmark_rows(count: int, landmarks: int = LANDMARKS, seed: int = 0) -> IntArray:
+    """Draw the rows of the landmarks of `count` items, ascending; all rows if there are no more than `landmarks`."""
     if landmarks >= count:
         return np.arange(count)
     return np.sort(generator(seed).choice(count, landmarks, replace=False))
 
 
-def _tsne(items: Embeddings, k: int, seed: int, iterations: int) -> np.ndarray:
+def _tsne(items: Embeddings, k: int, seed: int, iterations: int) -> FloatArray:
     """Places by t-SNE (A, 2), of exact neighbours and from the first two principal components."""
     from scipy.sparse import csr_array
     from sklearn.manifold import TSNE
@@ -121,10 +157,11 @@ def _tsne(items: Embeddings, k: int, seed: int, iterations: int) -> np.ndarray:
     chords = np.column_stack([np.zeros(count), np.sqrt(np.maximum(2 - 2 * found.similarities, 0))])
     graph = csr_array((chords.ravel(), rows.ravel(), np.arange(count + 1) * rows.shape[1]), shape=(count, count))
     options = {"perplexity": perplexity, "max_iter": iterations, "random_state": seed}
-    return TSNE(metric="precomputed", init=1e-4 * start, **options).fit_transform(graph)
+    places: FloatArray = TSNE(metric="precomputed", init=1e-4 * start, **options).fit_transform(graph)
+    return places
 
 
-def _principal(vectors: np.ndarray, seed: int) -> np.ndarray:
+def _principal(vectors: FloatArray, seed: int) -> FloatArray:
     """The first two principal components (A, 2), the first of spread 1, with some noise so that none are all alike."""
     from sklearn.utils.extmath import randomized_svd
 

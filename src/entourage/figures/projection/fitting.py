@@ -1,4 +1,4 @@
-"""An item's place among landmarks that keep theirs: the minimum of F_i (see the package's docstring).
+"""An item's place among landmarks that keep theirs: the minimum of F_i (see the docstring of the package).
 
 With w_j = 1 / (1 + |y - z_j|²) and a = Σ_j p_ij w_j, half the gradient of F_i at y is
 
@@ -9,11 +9,17 @@ curvature of the pull; where that leads up, repulsion being curved, too, a short
 """
 
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage.runtime.jit import compiled
 from entourage.runtime.threads import share_out
+from entourage.values import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Repulsion", "fit"]
 
@@ -23,15 +29,26 @@ _SETTLED = 1e-4  # a picture is some 100 wide, and where the valley is flat many
 
 
 class Repulsion:
-    """Σ_j w_j and Σ_j w_j² (y - z_j) of A landmarks (A, 2) as functions of the place y.
+    """Σ_j w_j and Σ_j w_j² (y - z_j) of the landmarks as functions of the place y.
 
     Landmarks do not move, so these are computed once, on a grid, as convolutions, and interpolated.
 
-    sums (3, G, G): the first sum, and x and y of the second, at low + step * (column, row);
-    around (A,): what of Z stays as it is when landmark i moves, Z_i; total: when an item moves that is no landmark.
+    Parameters
+    ----------
+    fixed : array of shape (A, 2)
+        The places of the landmarks.
+
+    Attributes
+    ----------
+    sums : array of shape (3, G, G)
+        The first sum, and x and y of the second, at low + step * (column, row).
+    around : array of shape (A,)
+        Z_i, the part of Z that does not change when landmark i moves.
+    total : float
+        The part of Z that does not change when an item moves that is no landmark.
     """
 
-    def __init__(self, fixed: np.ndarray):
+    def __init__(self, fixed: FloatArray) -> None:
         self.fixed = np.ascontiguousarray(fixed, np.float64)
         low, high = self.fixed.min(axis=0), self.fixed.max(axis=0)
         side = (high - low).max() * 1.2 + 4  # an item may come to lie outside the others
@@ -41,7 +58,7 @@ class Repulsion:
         self.total = others.sum()
         self.around = self.total - 2 * others
 
-    def _convolved(self) -> np.ndarray:
+    def _convolved(self) -> NDArray[np.float64]:
         from scipy.signal import fftconvolve
 
         mass = np.zeros((_GRID, _GRID))
@@ -57,13 +74,25 @@ class Repulsion:
         return np.stack([fftconvolve(mass, kernel, mode="valid") for kernel in (w, w**2 * dx, w**2 * dy)])
 
 
-def fit(starts: np.ndarray, nearness, repulsion: Repulsion, own: np.ndarray) -> np.ndarray:
-    """The minimum of F_i below each start, (M, 2).
+def fit(starts: FloatArray, affinities: "csr_array", repulsion: Repulsion, own: IntArray) -> NDArray[np.float64]:
+    """Find the minimum of F_i that lies downhill from each start.
 
-    starts (M, 2); nearness: p_ij, a sparse matrix (M, A) by rows; own (M,): which landmark the item is, or -1.
+    Parameters
+    ----------
+    starts : array of shape (M, 2)
+    affinities : sparse array of shape (M, A)
+        p_ij, in compressed rows.
+    repulsion : Repulsion
+        Of the A landmarks.
+    own : array of shape (M,)
+        Which landmark each item is, or -1.
+
+    Returns
+    -------
+    array of shape (M, 2)
     """
     places = np.array(starts, np.float64)
-    p, columns, ends = nearness.data, nearness.indices.astype(np.int64), nearness.indptr.astype(np.int64)
+    p, columns, ends = affinities.data, affinities.indices.astype(np.int64), affinities.indptr.astype(np.int64)
     fixed, sums, low, step = repulsion.fixed, repulsion.sums, repulsion.low, repulsion.step
     around = np.where(own < 0, repulsion.total, repulsion.around[own])
     own = own.astype(np.int64)
@@ -73,7 +102,20 @@ def fit(starts: np.ndarray, nearness, repulsion: Repulsion, own: np.ndarray) -> 
 
 
 @compiled
-def _fit(places, p, columns, ends, own, around, fixed, sums, low, step, first, last):
+def _fit(
+    places: NDArray[np.float64],
+    p: FloatArray,
+    columns: IntArray,
+    ends: IntArray,
+    own: IntArray,
+    around: FloatArray,
+    fixed: FloatArray,
+    sums: FloatArray,
+    low: FloatArray,
+    step: float,
+    first: int,
+    last: int,
+) -> None:
     high = low + step * (sums.shape[1] - 1)
     for i in range(first, last):
         item = (p, columns, ends[i], ends[i + 1], own[i], around[i], fixed, sums, low, step)
@@ -95,7 +137,7 @@ def _fit(places, p, columns, ends, own, around, fixed, sums, low, step, first, l
 
 
 @compiled
-def _value_and_step(x, y, item):
+def _value_and_step(x: float, y: float, item: Any) -> tuple[float, float, float]:
     """F_i at a place, and the step from there."""
     p, columns, start, end, own, z, fixed, sums, low, step = item
     a = pull_x = pull_y = value = 0.0
@@ -119,7 +161,7 @@ def _value_and_step(x, y, item):
 
 
 @compiled
-def _interpolated(sums, x, y):
+def _interpolated(sums: FloatArray, x: float, y: float) -> tuple[float, float, float]:
     """The three sums at a place in units of the grid: linear along both sides, and outside as at the edge."""
     last = sums.shape[1] - 1
     x, y = min(max(x, 0.0), last - 1e-9), min(max(y, 0.0), last - 1e-9)
@@ -136,7 +178,7 @@ def _interpolated(sums, x, y):
 
 
 @compiled
-def _sum_over_others(fixed):
+def _sum_over_others(fixed: FloatArray) -> NDArray[np.float64]:
     """Σ_l 1 / (1 + |z_j - z_l|²) over the landmarks l other than j, (A,)."""
     sums = np.zeros(len(fixed))
     for j in range(len(fixed)):

@@ -9,8 +9,9 @@ from sklearn.utils import Tags
 from entourage.errors import InputError
 from entourage.refiner.conversion import as_table
 from entourage.refiner.paper.settings import PaperSettings
-from entourage.refiner.refining import Progress, RefiningEstimator
+from entourage.refiner.refining import RefiningEstimator
 from entourage.runtime.extras import needs_training
+from entourage.runtime.progress import Progress
 from entourage.training.history import History
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from entourage.evaluation import mean_average_precision_at_r
 from entourage.neighbors import search
 from entourage.refiner.paper.network import PaperNetwork
 from entourage.refiner.paper.settings import PaperSettings
-from entourage.refiner.refining import Progress
+from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import seeded_weights
 from entourage.training.history import History
 from entourage.training.loop import fit_model

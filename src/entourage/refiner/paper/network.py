@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from entourage.errors import InputError
 from entourage.neighbors import search
 from entourage.refiner.paper.attention import CrossAttention, Offer, glorot_linear
+from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
 __all__ = ["PaperNetwork", "PreparedGallery"]
@@ -31,7 +32,7 @@ FEW = 0.9  # context items for each query: with fewer, more of the work is done 
 class PaperNetwork(nn.Module):
     """T cross-attention blocks and, for another size of embedding, a linear head (d -> out_dim)."""
 
-    def __init__(self, dim: int, n_blocks: int, out_dim: int | None = None):
+    def __init__(self, dim: int, n_blocks: int, out_dim: int | None = None) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(CrossAttention(dim) for _ in range(n_blocks))
         self.head = glorot_linear(dim, out_dim) if out_dim else nn.Identity()
@@ -66,7 +67,9 @@ class PaperNetwork(nn.Module):
         return e if isinstance(self.head, nn.Identity) else F.normalize(self.head(e), dim=1)
 
     @torch.no_grad()
-    def steps(self, e: Tensor, gallery: Tensor, rows: Tensor, n_steps: int, *, kept: bool = True):
+    def steps(
+        self, e: Tensor, gallery: Tensor, rows: Tensor, n_steps: int, *, kept: bool = True
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield (e^t, weights^t) for t = 1..n_steps; e (N, d), gallery (M, d), rows (N, k) of the gallery.
 
         The same as `forward`, arranged for whole sets: what an item offers depends on the item alone, so each block
@@ -91,13 +94,35 @@ class PaperNetwork(nn.Module):
         gallery: Embeddings,
         n_neighbors: int,
         n_steps: int,
-        progress=None,
+        progress: Progress | None = None,
         *,
         last_only: bool = False,
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
-        """Yield (e^t (N, out), weights^t (N, k), neighbour rows (N, k)) for t = 0..n_steps; no weights at t = 0.
+        """Refine items by their neighbours in a gallery, block by block.
 
-        last_only: yield t = n_steps alone.
+        Parameters
+        ----------
+        items : Embeddings
+            N items; the gallery itself, or queries against it.
+        gallery : Embeddings
+            M items among which neighbours are found.
+        n_neighbors : int
+            k, how many neighbours to attend to.
+        n_steps : int
+            T, how many blocks to pass.
+        progress : callable, optional
+            Called as progress(title, done, total).
+        last_only : bool
+            Yield the last step alone.
+
+        Yields
+        ------
+        vectors : ndarray of shape (N, out)
+            e^t, for t = 0..T.
+        weights : ndarray of shape (N, k), or None
+            Attention paid to each neighbour, summing to 1; None at t = 0.
+        rows : ndarray of shape (N, k)
+            The neighbours, as rows of the gallery.
         """
         rows = _context(items, gallery, n_neighbors, progress)
         e, among, context = self._tensors(items.vectors, gallery.vectors, rows)
@@ -109,13 +134,23 @@ class PaperNetwork(nn.Module):
             if progress:
                 progress("refining", t, n_steps)
 
-    def refine_both(self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None):
+    def refine_both(
+        self,
+        items: Embeddings,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress: Progress | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Refined items (N, out) and the refined gallery (M, out), to the bit what each gets by itself."""
         runs = (self.refine(each, gallery, n_neighbors, n_steps, progress, last_only=True) for each in (items, gallery))
-        return tuple(refined for run in runs for refined, _, _ in run)
+        refined, searched = (vectors for run in runs for vectors, _, _ in run)
+        return refined, searched
 
     @torch.no_grad()
-    def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> "PreparedGallery":
+    def prepare(
+        self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
+    ) -> "PreparedGallery":
         """What the gallery offers to any query in each block: T tables of (M, 2d), kept."""
         (among,) = self._tensors(gallery.vectors)
         offers = []
@@ -157,7 +192,7 @@ class PreparedGallery:
         return self.network.finish(e).numpy(force=True)
 
 
-def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress=None) -> np.ndarray:
+def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress: Progress | None = None) -> np.ndarray:
     """The gallery rows (N, k) of each item's neighbours."""
     needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
     if len(gallery) < needed:

@@ -1,14 +1,15 @@
-"""The methods of the bake-off by name: how each is built, and the settings it may choose from.
+"""The methods to compare, by name: how each is built, and the settings it may choose from.
 
-Every rival has the same budget of at most 24 settings. Stages follow each other, each keeping the best so far: a chain
+Every baseline has a budget of at most 24 settings. Stages follow each other, each keeping the best so far: a chain
 chooses its first part with the expansion's defaults, then the expansion. The refiners choose by themselves, in fit, on
 the training classes alone: the relational one among 22 settings.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
+from typing import Any
 
 from sklearn.utils import get_tags
 
@@ -33,29 +34,31 @@ from entourage.runtime.config import check_known
 from entourage.runtime.extras import require
 from entourage.values import Embeddings
 
-__all__ = ["BUDGET", "CONTENDERS", "Contender", "Refined", "chosen_in_fit", "select"]
+__all__ = ["BUDGET", "METHODS", "MethodSpec", "Refined", "chosen_in_fit", "select_methods"]
 
 BUDGET = 24
-# Settings that a refiner chooses in its rehearsals.
+# Settings that a refiner chooses when it is fitted.
 CHOSEN = ("base_map", "scorer", "neighbors", "sharpness", "blend")
 
 
 @dataclass(frozen=True)
-class Contender:
-    """A method by name: build(**settings) gives it unfitted."""
+class MethodSpec:
+    """A method by name, and the settings it may choose from."""
 
     name: str
+    """What tables call it."""
     build: Callable[..., Method]
-    stages: Sequence[Sequence[dict]] = ()
+    """build(**settings) gives the method, unfitted."""
+    stages: Sequence[Sequence[dict[str, Any]]] = ()
     """Changes to try, stage by stage; see tuning.choose_settings."""
-    fixed: dict = field(default_factory=dict)
-    """Settings that are given, and reported as such."""
+    fixed: dict[str, Any] = field(default_factory=dict)
+    """Settings that are not tuned, and reported as such."""
     learns_with: str | None = None
     """The library it learns with, if that comes with an extra of the package."""
 
     @property
     def draws_nothing(self) -> bool:
-        """Whether every seed gives the same: nothing is chosen and nothing learned."""
+        """Whether every seed gives the same result: nothing is chosen and nothing learned."""
         return not self.stages and not get_tags(self.build(**self.fixed)).requires_fit
 
 
@@ -99,8 +102,8 @@ def _without_labels(items: Embeddings) -> Embeddings:
     return Embeddings(items.vectors, items.ids, named=items.named)
 
 
-def chosen_in_fit(method: Method) -> dict:
-    """What a fitted method chose by itself, on training classes it held out."""
+def chosen_in_fit(method: Method) -> dict[str, Any]:
+    """Find the settings that a fitted method chose by itself, on training classes it held out."""
     refiner = getattr(method, "refiner_", method)
     history = getattr(refiner, "history_", None)
     if history is not None:
@@ -109,16 +112,20 @@ def chosen_in_fit(method: Method) -> dict:
     return {name: protocol[name] for name in CHOSEN if name in protocol}
 
 
-def _grid(**values) -> list[dict]:
-    """Every combination: _grid(k=[1, 2], alpha=[0]) is [{"k": 1, "alpha": 0}, {"k": 2, "alpha": 0}]."""
+def _grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
+    """Every combination in the given order, as ties go to the first (scikit-learn's ParameterGrid sorts the names).
+
+    >>> _grid(k=[1, 2], alpha=[0])
+    [{'k': 1, 'alpha': 0}, {'k': 2, 'alpha': 0}]
+    """
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
-def _head_then_expansion(epochs: int = 6, **expansion) -> Chain:
+def _head_then_expansion(epochs: int = 6, **expansion: Any) -> Chain:
     return Chain(LinearHead(epochs=epochs), QueryExpansion(**expansion))
 
 
-def _whitening_then_expansion(shrinkage: float = 0.1, **expansion) -> Chain:
+def _whitening_then_expansion(shrinkage: float = 0.1, **expansion: Any) -> Chain:
     return Chain(WithinClassWhitening(shrinkage=shrinkage), QueryExpansion(**expansion))
 
 
@@ -141,70 +148,80 @@ _SECOND_EXPANSION = [
 _RECIPROCAL = [_grid(k1=[8, 12, 20, 30, 40], k2=[3, 6, 10], weight=[0.3]), _grid(weight=[0, 0.1, 0.2, 0.5, 0.7])]
 _DIFFUSION = [_grid(k=[5, 10, 20, 30, 50], alpha=[0.7, 0.8, 0.9, 0.95], gamma=[3]), _grid(gamma=[1, 2, 5])]
 
-CONTENDERS = {
-    contender.name: contender
-    for contender in (
-        Contender("raw", Raw),
-        Contender("pca-whitening", PCAWhitening, [_SHRINKAGE]),
-        Contender("within-class-whitening", WithinClassWhitening, [_SHRINKAGE]),
-        Contender("lda", LDA, [_SHRINKAGE]),
-        Contender("average-qe", partial(QueryExpansion, alpha=0), [_grid(k=[4, 6, 8, 12, 16, 24, 32, 48, 64, 128])]),
-        Contender(
+METHODS = {
+    spec.name: spec
+    for spec in (
+        MethodSpec("raw", Raw),
+        MethodSpec("pca-whitening", PCAWhitening, [_SHRINKAGE]),
+        MethodSpec("within-class-whitening", WithinClassWhitening, [_SHRINKAGE]),
+        MethodSpec("lda", LDA, [_SHRINKAGE]),
+        MethodSpec("average-qe", partial(QueryExpansion, alpha=0), [_grid(k=[4, 6, 8, 12, 16, 24, 32, 48, 64, 128])]),
+        MethodSpec(
             "alpha-qe-query",
             QuerySideExpansion,
             [_grid(k=[4, 8, 16, 32], alpha=[0, 1, 2, 3, 4, 5])],
         ),
-        Contender("alpha-qe", QueryExpansion, _EXPANSION),
-        Contender("alpha-qe-8-3", QueryExpansion, fixed={"k": 8, "alpha": 3.0}),
-        Contender("k-reciprocal", KReciprocal, _RECIPROCAL),
-        Contender("k-reciprocal-20-6", KReciprocal, fixed={"k1": 20, "k2": 6, "weight": 0.3}),
-        Contender("diffusion", Diffusion, _DIFFUSION),
-        Contender("diffusion-fixed", Diffusion, fixed={"k": 20, "alpha": 0.9, "gamma": 3.0}),
-        Contender(
+        MethodSpec("alpha-qe", QueryExpansion, _EXPANSION),
+        MethodSpec("alpha-qe-8-3", QueryExpansion, fixed={"k": 8, "alpha": 3.0}),
+        MethodSpec("k-reciprocal", KReciprocal, _RECIPROCAL),
+        MethodSpec("k-reciprocal-20-6", KReciprocal, fixed={"k1": 20, "k2": 6, "weight": 0.3}),
+        MethodSpec("diffusion", Diffusion, _DIFFUSION),
+        MethodSpec("diffusion-fixed", Diffusion, fixed={"k": 20, "alpha": 0.9, "gamma": 3.0}),
+        MethodSpec(
             "linear-head",
             LinearHead,
             [_grid(learning_rate=[3e-4, 1e-3], epochs=[2, 4, 6, 8, 10, 12, 14, 16, LONGEST_TRAINING])],
             learns_with="torch",
         ),
-        Contender(
+        MethodSpec(
             "head+alpha-qe",
             _head_then_expansion,
             [_grid(epochs=[2, 4, 6, 9, 13, LONGEST_TRAINING], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
             learns_with="torch",
         ),
-        Contender(
+        MethodSpec(
             "whitening+alpha-qe",
             _whitening_then_expansion,
             [_grid(shrinkage=[0.02, 0.1, 0.3, 0.5, 0.7, 0.9], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
         ),
-        Contender("self-attention", SelfAttention, learns_with="torch"),
-        Contender("paper", Refined, fixed={"recipe": "paper"}, learns_with="torch"),
-        Contender("universal", Refined, fixed={"universal": True}),
-        Contender("relational", Refined, fixed={"recipe": "relational"}, learns_with="torch"),
+        MethodSpec("self-attention", SelfAttention, learns_with="torch"),
+        MethodSpec("paper", Refined, fixed={"recipe": "paper"}, learns_with="torch"),
+        MethodSpec("universal", Refined, fixed={"universal": True}),
+        MethodSpec("relational", Refined, fixed={"recipe": "relational"}, learns_with="torch"),
     )
 }
 
 
-def select(methods="all") -> list[Contender]:
-    """Contenders for "all", names, or contenders of one's own; raw, which all are measured against, comes first.
+def select_methods(methods: str | Iterable[str | MethodSpec] = "all") -> list[MethodSpec]:
+    """Find methods by name; raw, which all are measured against, comes first.
 
-    >>> [contender.name for contender in select(["lda", "alpha-qe"])]
+    Parameters
+    ----------
+    methods : "all", a name from METHODS, or names and MethodSpecs of one's own
+        Which methods to compare.
+
+    Returns
+    -------
+    list of MethodSpec
+        Each once.
+
+    >>> [spec.name for spec in select_methods(["lda", "alpha-qe"])]
     ['raw', 'lda', 'alpha-qe']
     """
-    wanted = list(CONTENDERS) if isinstance(methods, str) and methods == "all" else methods
+    wanted = list(METHODS) if isinstance(methods, str) and methods == "all" else methods
     wanted = [wanted] if isinstance(wanted, str) else wanted
-    chosen = {"raw": CONTENDERS["raw"]}
+    chosen = {"raw": METHODS["raw"]}
     for method in wanted:
-        if not isinstance(method, Contender):
-            check_known(method, ["all", *CONTENDERS], "a method to compare")
-        contender = method if isinstance(method, Contender) else CONTENDERS[method]
-        chosen.setdefault(contender.name, contender)
+        if not isinstance(method, MethodSpec):
+            check_known(method, ["all", *METHODS], "a method to compare")
+        spec = method if isinstance(method, MethodSpec) else METHODS[method]
+        chosen.setdefault(spec.name, spec)
     _check_installed(list(chosen.values()))
     return list(chosen.values())
 
 
-def _check_installed(contenders: list[Contender]) -> None:
+def _check_installed(specs: list[MethodSpec]) -> None:
     """Before any work: a method left out for want of a library would look like one that cannot do it."""
-    for library in {contender.learns_with for contender in contenders} - {None}:
-        learning = [contender.name for contender in contenders if contender.learns_with == library]
+    for library in sorted({spec.learns_with for spec in specs if spec.learns_with}):
+        learning = [spec.name for spec in specs if spec.learns_with == library]
         require(library, f"comparing {', '.join(learning)}")

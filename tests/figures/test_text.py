@@ -3,8 +3,8 @@
 import pytest
 from matplotlib.figure import Figure
 
-from entourage.figures import words
-from entourage.figures.words import POINTS, families, printable, shorten, width_of, wrap
+from entourage.figures import text as text_module
+from entourage.figures.text import POINTS, families, printable, shorten, width_of, wrap
 
 SENTENCE = "can you tell me if there are any shots that i am required to have before travelling to south africa"
 
@@ -45,7 +45,7 @@ def test_a_word_longer_than_a_line_is_broken():
 @pytest.mark.parametrize("room", [0.01, 0.3, 1.0, 2.5, 20.0])
 def test_the_longest_beginning_that_fits(room):
     plain = max(n for n in range(1, len(SENTENCE) + 1) if n == 1 or width_of(SENTENCE[:n], 8) <= room)
-    assert words._fitting(SENTENCE, room, 8) == plain
+    assert text_module._fitting(SENTENCE, room, 8) == plain
 
 
 @pytest.mark.parametrize("text", ["Wide", "illi", "two words, $5 & $6", "Թ и é"])
@@ -57,14 +57,14 @@ def test_widths_are_those_of_the_drawn_text(text):
 
 
 def test_a_letter_that_no_font_has_is_an_empty_box(monkeypatch):
-    monkeypatch.setattr(words, "families", lambda: ("DejaVu Sans",))
-    words._printable.cache_clear()
+    monkeypatch.setattr(text_module, "families", lambda: ("DejaVu Sans",))
+    text_module._printable.cache_clear()
     assert printable("日本\tA\nԹ") == "□□ A\nԹ"
-    words._printable.cache_clear()
+    text_module._printable.cache_clear()
 
 
 def test_letters_of_another_font_are_taken_to_be_square(monkeypatch):
-    monkeypatch.setattr(words, "_printable", lambda letter: letter)
+    monkeypatch.setattr(text_module, "_printable", lambda letter: letter)
     width_of.cache_clear()
     assert width_of("日本", 10) == pytest.approx(20 / POINTS)
     width_of.cache_clear()

@@ -7,7 +7,7 @@ from PIL import Image
 from tests.figures.legible import check_legible
 
 from entourage.figures.appearance import Appearance
-from entourage.figures.cells import INK, NEUTRAL, RIGHT, WRONG, draw_cell, new_sheet, write
+from entourage.figures.sheet import INK, NEUTRAL, RIGHT, WRONG, draw_cell, new_sheet, write
 
 TEXT = "what type of socket converter do i need in south africa, and where can i buy one before i travel there"
 

@@ -1,4 +1,4 @@
-"""The bake-off: scores of a ranking, nothing leaks, what the document holds, and what cannot be compared."""
+"""The comparison: scores of a ranking, nothing leaks, what the document holds, and what cannot be compared."""
 
 import json
 
@@ -7,8 +7,8 @@ import pytest
 from tests.compare.samples import clusters
 
 from entourage.baselines import QueryExpansion, Raw, VectorMethod
-from entourage.compare.bakeoff import compare
-from entourage.compare.contenders import CONTENDERS, Contender
+from entourage.compare.comparison import compare
+from entourage.compare.methods import METHODS, MethodSpec
 from entourage.compare.splits import split_half
 from entourage.errors import InputError
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
@@ -44,30 +44,27 @@ def test_whoever_ranks_does_not_see_the_labels():
 def test_nothing_of_the_test_classes_reaches_fit_or_tuning():
     items = clusters()
     training, test = split_half(items)
-    fitted_on, ranked_before_fit = [], []
+    pairs = []  # what a method was fitted on, and what it then ranked
 
     class Spy(VectorMethod):
-        _learned = "fitted_"
+        _learned = "ids_"
 
-        def __init__(self, k=1):
+        def __init__(self, k: int = 1):
             self.k = k
 
         def _learn(self, items):
-            fitted_on.append(set(items.ids.tolist()))
-            self.fitted_ = True
+            self.ids_ = set(items.ids.tolist())
 
         def _moved(self, items):
-            ranked_before_fit.append(set(items.ids.tolist()))
+            pairs.append((self.ids_, set(items.ids.tolist())))
             return items
 
-    compare(training, test, [Contender("spy", Spy, [[{"k": 1}, {"k": 2}]])], seeds=2)
+    compare(training, test, [MethodSpec("spy", Spy, [[{"k": 1}, {"k": 2}]])], seeds=2)
     seen, unseen = set(training.ids.tolist()), set(test.ids.tolist())
-    assert all(ids <= seen for ids in fitted_on)
-    per_seed = 2 * 2 + 1  # two settings in two folds, then the last fit, on all
-    assert [ids == seen for ids in fitted_on] == ([False] * 4 + [True]) * 2
-    assert [ids & unseen for ids in ranked_before_fit] == ([set()] * 4 + [unseen]) * 2
-    assert len(fitted_on) == len(ranked_before_fit) == 2 * per_seed
-    assert not any(judged & fitted for judged, fitted in zip(ranked_before_fit, fitted_on, strict=True))
+    assert all(fitted <= seen and not fitted & ranked for fitted, ranked in pairs)
+    scored, tuned = ([pair for pair in pairs if (pair[1] == unseen) == is_test] for is_test in (True, False))
+    assert scored == [(seen, unseen)] * 2  # a seed each, fitted on all training items
+    assert tuned and all(fitted < seen and ranked < seen for fitted, ranked in tuned)
 
 
 # ---- the whole ---------------------------------------------------------------------------------------------------
@@ -91,7 +88,7 @@ def test_the_document_has_everything(comparison):
             *("fit_seconds", "tune_seconds", "apply_seconds", "peak_memory_mb", "parameters", "seeds"),
         }
         assert set(row["map@r_vs_raw"]) == {"difference", "low", "high"}
-        assert 0 <= row["tune_seconds"] <= row["fit_seconds"]
+        assert row["tune_seconds"] <= row["fit_seconds"]
         assert [entry["seed"] for entry in row["seeds"]] == [0, 1, 2]
         assert len(row["settings"]) == 3
     raw = document["methods"][0]
@@ -107,20 +104,20 @@ def test_scores_are_means_over_seeds(comparison):
             assert row[f"{name}_vs_raw"]["difference"] == pytest.approx(
                 row[name] - comparison.document()["methods"][0][name]
             )
-    whitened = comparison.row("pca-whitening")
+    whitened = comparison.result("pca-whitening")
     np.testing.assert_allclose(
-        whitened.per_query["map@r"], np.mean([run.per_query["map@r"] for run in whitened.runs], axis=0)
+        whitened.per_query["map@r"], np.mean([each.per_query["map@r"] for each in whitened.seeds], axis=0)
     )
 
 
 def test_a_row_is_what_the_method_itself_gives(comparison):
     training, test = split_half(clusters(n_classes=12, per_class=8))
     alone = evaluate_ranking(test, QueryExpansion(k=8, alpha=3.0).fit(training).rank)
-    np.testing.assert_allclose(comparison.row("alpha-qe-8-3").per_query["map@r"], alone["map@r"], rtol=1e-12)
-    settings = comparison.row("pca-whitening").runs[1].settings
-    again = CONTENDERS["pca-whitening"].build(**settings).fit(training)
+    np.testing.assert_allclose(comparison.result("alpha-qe-8-3").per_query["map@r"], alone["map@r"], rtol=1e-12)
+    settings = comparison.result("pca-whitening").seeds[1].settings
+    again = METHODS["pca-whitening"].build(**settings).fit(training)
     np.testing.assert_array_equal(
-        comparison.row("pca-whitening").runs[1].per_query["map@r"], evaluate_ranking(test, again.rank)["map@r"]
+        comparison.result("pca-whitening").seeds[1].per_query["map@r"], evaluate_ranking(test, again.rank)["map@r"]
     )
 
 
@@ -156,14 +153,14 @@ def test_a_bug_is_not_hidden():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        compare(*split_half(clusters()), [Contender("broken", broken)])
+        compare(*split_half(clusters()), [MethodSpec("broken", broken)])
 
 
 def test_test_classes_that_tell_nothing_are_refused_or_warned_of():
     items = clusters()
     test = items.take(items.labels == 9)
     comparison = compare(items.take(items.labels < 5), test, ["alpha-qe-8-3"])
-    assert comparison.warnings == ("the test items are of one class: whatever is found is right",)
+    assert comparison.warnings == ("all test items are of one class, so whatever is found is right",)
     alone = Embeddings(test.vectors, labels=np.arange(len(test)))
     with pytest.raises(InputError, match="each of the 8 test items is alone in its class"):
         compare(items, alone, ["alpha-qe-8-3"])
@@ -177,7 +174,7 @@ def test_raw_must_work():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seeds": 0}, "seeds is 0; wanted a whole number, at least 1"),
+        ({"seeds": 0}, "seeds is 0; it must be a whole number, at least 1"),
         ({"methods": ["nonsense"]}, "a method to compare is 'nonsense'; wanted one of all, raw, pca-whitening"),
         ({"training": Embeddings.from_vectors(np.eye(12))}, "the training items have no labels"),
         ({"test": Embeddings.from_vectors(np.eye(3), labels=[1, 2, 3])}, "12 dimensions and the test items 3"),

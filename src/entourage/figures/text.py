@@ -1,8 +1,9 @@
-"""Words that keep to their place: measured in the font of the figures, wrapped, shortened, and made of what it has."""
+"""Text in figures: measured, wrapped and shortened to fit, and made only of letters that the fonts have."""
 
 from functools import lru_cache
 
 from matplotlib import font_manager
+from matplotlib.ft2font import FT2Font
 from matplotlib.textpath import text_to_path
 
 __all__ = ["POINTS", "families", "printable", "shorten", "width_of", "wrap"]
@@ -25,20 +26,34 @@ _OTHERS = (  # for scripts that the first lacks, where they are installed
 )
 
 
-def wrap(text: str, room: float, lines: int, size: float) -> list[str]:
-    """At most `lines` lines of a text, none wider than `room` inches; an ellipsis says that something was cut off.
+def wrap(text: str, width: float, lines: int, size: float) -> list[str]:
+    """Wrap a text; an ellipsis shows that something was cut off.
 
-    A word longer than a line is broken. size: of the font, in points.
+    Parameters
+    ----------
+    text : str
+    width : float
+        Of the lines, in inches; a word longer than that is broken.
+    lines : int
+        How many lines there may be.
+    size : float
+        Of the font, in points.
+
+    Returns
+    -------
+    list of str
+        The lines.
     """
-    wrapped, current = [], ""
+    wrapped: list[str] = []
+    current = ""
     for word in text.split():
         joined = f"{current} {word}".strip()
-        if width_of(joined, size) <= room:
+        if width_of(joined, size) <= width:
             current = joined
             continue
         wrapped += [current] if current else []
-        while width_of(word, size) > room and len(word) > 1 and len(wrapped) <= lines:
-            fits = _fitting(word, room, size)
+        while width_of(word, size) > width and len(word) > 1 and len(wrapped) <= lines:
+            fits = _fitting(word, width, size)
             wrapped.append(word[:fits])
             word = word[fits:]
         current = word
@@ -47,31 +62,31 @@ def wrap(text: str, room: float, lines: int, size: float) -> list[str]:
     wrapped += [current] if current else []
     if len(wrapped) <= lines:
         return wrapped
-    return [*wrapped[: lines - 1], _cut(wrapped[lines - 1], room, size)]
+    return [*wrapped[: lines - 1], _cut(wrapped[lines - 1], width, size)]
 
 
-def shorten(text: str, room: float, size: float) -> str:
-    """A text on one line of `room` inches, with an ellipsis if something was cut off."""
-    return text if width_of(text, size) <= room else _cut(text, room, size)
+def shorten(text: str, width: float, size: float) -> str:
+    """Cut a text to one line of `width` inches, in a font of `size` points; an ellipsis shows that it was cut."""
+    return text if width_of(text, size) <= width else _cut(text, width, size)
 
 
-def _cut(text: str, room: float, size: float) -> str:
-    fits = _fitting(text, room - width_of("…", size), size)
+def _cut(text: str, width: float, size: float) -> str:
+    fits = _fitting(text, width - width_of("…", size), size)
     return f"{text[:fits].rstrip()}…"
 
 
-def _fitting(text: str, room: float, size: float) -> int:
-    """How many of the first letters fit into `room` inches; one at least."""
+def _fitting(text: str, width: float, size: float) -> int:
+    """How many of the first letters fit into `width` inches; one at least."""
     low, high = 1, max(1, len(text))
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if width_of(text[:middle], size) <= room else (low, middle - 1)
+        low, high = (middle, high) if width_of(text[:middle], size) <= width else (low, middle - 1)
     return low
 
 
 @lru_cache(maxsize=4096)
 def width_of(text: str, size: float) -> float:
-    """Inches that a text takes on one line."""
+    """The width of a text on one line, in inches, in a font of `size` points."""
     font = font_manager.FontProperties(family=_FIRST, size=size)
     letters = printable(text)
     known = "".join(letter for letter in letters if _has(_FIRST, letter))
@@ -85,7 +100,7 @@ def width_of(text: str, size: float) -> float:
 
 @lru_cache(maxsize=1)
 def families() -> tuple[str, ...]:
-    """The fonts of all figures, in the order in which a letter is looked for."""
+    """The font families of all figures, in the order in which a letter is looked up in them."""
     installed = set(font_manager.get_font_names())
     return (_FIRST, *(name for name in _OTHERS if name in installed))
 
@@ -108,5 +123,5 @@ def _has(family: str, letter: str) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _font(family: str):
+def _font(family: str) -> FT2Font:
     return font_manager.get_font(font_manager.findfont(font_manager.FontProperties(family=family)))

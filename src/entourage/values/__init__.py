@@ -1,0 +1,38 @@
+"""The values that travel along the pipeline: frozen, and checked when they are built.
+
+Embeddings -> search -> Neighbors -> refiner -> Trajectory.
+N items, d dimensions, k neighbours, T steps.
+"""
+
+from entourage.values.columns import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    LabelArray,
+    check_unique,
+    checked_column,
+    label_codes,
+    plural,
+    set_frozen,
+    shared_codes,
+)
+from entourage.values.embeddings import Embeddings
+from entourage.values.neighbors import Neighbors
+from entourage.values.refinement import Attention, Trajectory
+
+__all__ = [
+    "Attention",
+    "BoolArray",
+    "Embeddings",
+    "FloatArray",
+    "IntArray",
+    "LabelArray",
+    "Neighbors",
+    "Trajectory",
+    "check_unique",
+    "checked_column",
+    "label_codes",
+    "plural",
+    "set_frozen",
+    "shared_codes",
+]

@@ -1,0 +1,154 @@
+"""Columns of ids and labels, names for kinds of arrays, and how a frozen value gets its fields."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entourage.errors import InputError
+
+__all__ = [
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "LabelArray",
+    "check_unique",
+    "checked_column",
+    "label_codes",
+    "plural",
+    "set_frozen",
+    "shared_codes",
+]
+
+FloatArray = NDArray[np.floating[Any]]
+"""An array of float16, float32 or float64."""
+IntArray = NDArray[np.integer[Any]]
+"""An array of whole numbers of any width: rows, ranks, counts, codes."""
+BoolArray = NDArray[np.bool_]
+"""An array of True and False."""
+LabelArray = NDArray[Any]
+"""A column of labels or ids: integers or text."""
+
+
+def label_codes(labels: ArrayLike) -> NDArray[np.int64]:
+    """Number labels from 0 in sorted order.
+
+    Parameters
+    ----------
+    labels : array-like of shape (N,)
+        Integers or texts, of C different values.
+
+    Returns
+    -------
+    array of shape (N,)
+        Codes 0 to C - 1; equal labels have equal codes.
+
+    Examples
+    --------
+    >>> label_codes(["dog", "cat", "dog"]).tolist()
+    [1, 0, 1]
+    """
+    return np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64).reshape(-1)
+
+
+def shared_codes(left: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number the values of two columns such that equal values have equal codes in both.
+
+    A number equals its text form: 9 and "9" are the same label, as one file may hold the one and another the other.
+
+    Parameters
+    ----------
+    left : array-like of shape (N,)
+    right : array-like of shape (M,)
+
+    Returns
+    -------
+    left_codes : array of shape (N,)
+    right_codes : array of shape (M,)
+
+    Examples
+    --------
+    >>> [codes.tolist() for codes in shared_codes([7, 9], ["9", "10"])]
+    [[1, 2], [2, 0]]
+    """
+    left, right = np.asarray(left), np.asarray(right)
+    if left.dtype.kind != right.dtype.kind:  # also int64 and uint64, which numpy would meet in floats
+        left, right = left.astype(str), right.astype(str)
+    codes = label_codes(np.concatenate([left, right]))
+    return codes[: len(left)], codes[len(left) :]
+
+
+def checked_column(values: ArrayLike, name: str, count: int, item: str = "vector") -> LabelArray:
+    """Check a column of ids, labels or the like: one integer or text per item, none missing.
+
+    Parameters
+    ----------
+    values : array-like of shape (count,)
+        Floats that are whole numbers become integers, Python objects become texts.
+    name : str
+        What the column is called in messages, in the plural: "labels".
+    count : int
+        How many items there are.
+    item : str, default "vector"
+        What an item is called in messages.
+
+    Returns
+    -------
+    array of shape (count,)
+        Integers, booleans or texts.
+    """
+    column = np.asarray(values)
+    if column.ndim != 1 or len(column) != count:
+        seen = f"{len(column)} {name}" if column.ndim == 1 else f"{name} of shape {column.shape}"
+        raise InputError(f"{seen} for {count} {item}s; wanted one per {item}, in the same order")
+    if column.dtype.kind == "O":
+        if any(value is None or value != value for value in column):
+            raise InputError(f"the {name} contain missing values; wanted one per {item}: fill or drop those rows")
+        column = column.astype(str)
+    if column.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):  # what no integer can hold differs from its cast, and is refused below
+            whole = column.astype(np.int64, casting="unsafe")
+        if (whole != column).any():
+            raise InputError(
+                f"the {name} are {column.dtype} and not whole numbers; wanted integers or text: convert them"
+            )
+        column = whole
+    if column.dtype.kind not in "iubU":
+        raise InputError(f"the {name} are of type {column.dtype}; wanted integers or text: convert them")
+    return column
+
+
+def check_unique(ids: LabelArray) -> None:
+    """Raise InputError if an id of the column (N,) is repeated."""
+    values, counts = np.unique(ids, return_counts=True)
+    if len(values) != len(ids):
+        repeated = values[counts > 1]
+        raise InputError(
+            f"id {repeated[0].item()!r} appears {counts[counts > 1][0]} times "
+            f"({len(repeated)} id{plural(len(repeated))} repeated); "
+            "ids must be unique: remove or rename the repeated rows"
+        )
+
+
+def set_frozen(value: object, **fields: Any) -> None:
+    """Set the fields of a frozen dataclass while it is being built; arrays become read-only views.
+
+    Only for `__init__` and `__post_init__`: a value that has been built is never changed, `replace` makes another.
+
+    Parameters
+    ----------
+    value : object
+        The instance being built.
+    **fields
+        Its checked fields by name.
+    """
+    for name, field in fields.items():
+        if isinstance(field, np.ndarray):
+            field = field.view()
+            field.flags.writeable = False
+        object.__setattr__(value, name, field)
+
+
+def plural(count: int) -> str:
+    """The ending of a noun of which there are so many: "" for 1, else "s"."""
+    return "" if count == 1 else "s"

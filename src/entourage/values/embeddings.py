@@ -1,0 +1,235 @@
+"""Embeddings: unit vectors with ids and, where known, labels."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from entourage.errors import InputError
+from entourage.values.columns import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    LabelArray,
+    check_unique,
+    checked_column,
+    plural,
+    set_frozen,
+)
+
+__all__ = ["Embeddings"]
+
+# Unit length up to the rounding of half precision, which is what many stores keep.
+_UNIT_TOLERANCE = 2e-3
+# Closer to 1 than this is the rounding of a vector scaled before: it is kept to the bit.
+_SCALED_BEFORE = 1e-6
+_OPTIONAL_COLUMNS = ("labels", "cameras", "sequences")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Embeddings:
+    """Unit vectors with stable ids and, where known, labels, cameras and sequences.
+
+    Parameters
+    ----------
+    vectors : array-like of shape (N, d)
+        Vectors of length 1; `Embeddings.from_vectors` takes vectors of any length.
+    ids : array-like of shape (N,), optional
+        Unique integers or texts. Without them the rows are numbered 0 to N - 1.
+    labels : array-like of shape (N,), optional
+        The class of each item, as integers or texts.
+    named : bool, default True
+        Whether the ids mean the same in another set. It is False whenever no ids are given, as row numbers do not.
+    cameras, sequences : array-like of shape (N,), optional
+        The camera and the sequence (such as a video) that each item is from; see `entourage.evaluation.exclusions`.
+
+    Raises
+    ------
+    InputError
+        If a vector is not of length 1, an id is repeated, or a column has another length than the vectors.
+
+    Examples
+    --------
+    >>> e = Embeddings.from_vectors([[3.0, 4.0], [0.0, 2.0]], labels=["cat", "dog"])
+    >>> e.vectors.tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 1.0]]
+    >>> e.ids.tolist(), e.named
+    ([0, 1], False)
+    """
+
+    vectors: NDArray[np.float32]
+    """(N, d) unit vectors."""
+    ids: LabelArray
+    """(N,) integers or texts, unique."""
+    labels: LabelArray | None
+    """(N,) integers or texts, or None where unknown."""
+    named: bool
+    """Whether the ids were given, and mean the same in another set."""
+    cameras: LabelArray | None
+    """(N,) integers or texts, or None where unknown."""
+    sequences: LabelArray | None
+    """(N,) integers or texts, or None where unknown."""
+
+    def __init__(
+        self,
+        vectors: ArrayLike,
+        ids: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        named: bool = True,
+        cameras: ArrayLike | None = None,
+        sequences: ArrayLike | None = None,
+    ) -> None:
+        matrix = _matrix(vectors, "vectors")
+        with np.errstate(over="ignore"):
+            lengths = np.multiply(*_lengths(matrix))
+        off = np.flatnonzero(~(np.abs(lengths - 1) <= _UNIT_TOLERANCE))
+        if off.size:
+            raise InputError(
+                f"row {off[0]} has length {lengths[off[0]]:.4g}, but Embeddings hold unit vectors: "
+                "use Embeddings.from_vectors, which normalises"
+            )
+        count = len(matrix)
+        column_of_ids = np.arange(count) if ids is None else checked_column(ids, "ids", count)
+        check_unique(column_of_ids)
+        columns = zip(_OPTIONAL_COLUMNS, (labels, cameras, sequences), strict=True)
+        checked = {name: None if values is None else checked_column(values, name, count) for name, values in columns}
+        unit = np.ascontiguousarray(matrix, np.float32)
+        set_frozen(self, vectors=unit, ids=column_of_ids, named=ids is not None and named, **checked)
+
+    @classmethod
+    def from_vectors(
+        cls,
+        vectors: ArrayLike,
+        ids: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        *,
+        cameras: ArrayLike | None = None,
+        sequences: ArrayLike | None = None,
+    ) -> "Embeddings":
+        """Check raw vectors and scale each to length 1.
+
+        Parameters
+        ----------
+        vectors : array-like of shape (N, d)
+            Finite numbers of any type, no row of them all zeros. The array is not changed.
+        ids, labels, cameras, sequences : array-like of shape (N,), optional
+            What is known of each vector, as in the constructor.
+
+        Returns
+        -------
+        Embeddings
+            N unit vectors; those that have length 1 already are kept to the bit.
+        """
+        raw = _matrix(vectors, "vectors")
+        scales, lengths = _lengths(raw)
+        _check_directions(raw, lengths)
+        with np.errstate(over="ignore"):
+            unit_already = np.abs(scales * lengths - 1) < _SCALED_BEFORE
+        scales[unit_already] = lengths[unit_already] = 1
+        unit = np.empty(raw.shape, np.float32)
+        for rows in _blocks(len(raw)):
+            unit[rows] = raw[rows] / scales[rows, None] / lengths[rows, None]  # in float64, rounded once
+        unit += 0.0  # -0.0 becomes 0.0, so that equal vectors are equal to the bit
+        return cls(unit, ids, labels, cameras=cameras, sequences=sequences)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """The vectors (N, d), wherever numpy wants an array."""
+        return np.array(self.vectors, dtype, copy=copy)
+
+    @property
+    def dim(self) -> int:
+        """The number of dimensions, d."""
+        return int(self.vectors.shape[1])
+
+    def take(self, rows: Sequence[int] | IntArray | BoolArray) -> "Embeddings":
+        """Select items.
+
+        Parameters
+        ----------
+        rows : array of shape (n,) or (N,)
+            Row numbers, in the wanted order, or a mask that is True for the wanted rows.
+
+        Returns
+        -------
+        Embeddings
+            The n items with their ids, labels, cameras and sequences.
+        """
+        known = {name: getattr(self, name) for name in _OPTIONAL_COLUMNS}
+        columns = {name: None if values is None else values[rows] for name, values in known.items()}
+        return Embeddings(self.vectors[rows], self.ids[rows], named=self.named, **columns)
+
+    def replace_vectors(self, vectors: ArrayLike) -> "Embeddings":
+        """Give the same items other vectors.
+
+        Parameters
+        ----------
+        vectors : array-like of shape (N, d')
+            A unit vector for each item, in the same order; d' may differ from d.
+
+        Returns
+        -------
+        Embeddings
+            The new vectors with the ids, labels, cameras and sequences of the old ones.
+        """
+        return replace(self, vectors=np.asarray(vectors))
+
+
+# ---- vectors -----------------------------------------------------------------------------------------------------
+
+
+def _check_directions(raw: NDArray[Any], lengths: FloatArray) -> None:
+    """Refuse rows of raw (N, d) that cannot be scaled to length 1, by their lengths (N,)."""
+    bad = np.flatnonzero(~np.isfinite(lengths))
+    if bad.size:
+        row = raw[bad[0]]
+        seen = "NaN" if np.isnan(row).any() else "inf" if np.isinf(row).any() else "an overflowing value"
+        raise InputError(
+            f"row {bad[0]} of the vectors contains {seen} ({bad.size} such row{plural(bad.size)}); "
+            "every value must be finite: drop or re-encode them"
+        )
+    zero = np.flatnonzero(lengths == 0)
+    if zero.size:
+        raise InputError(
+            f"row {zero[0]} of the vectors is all zeros ({zero.size} such row{plural(zero.size)}); a vector needs "
+            "a direction to be compared: drop or re-encode them"
+        )
+
+
+def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
+        raise InputError(
+            f"{name} are {array.dtype} of shape {array.shape}; wanted a table of numbers, one row per item (N, d)"
+        )
+    if not len(array):
+        raise InputError(f"{name} have 0 rows; at least one item is needed")
+    return array
+
+
+def _lengths(vectors: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Length of each row as the product of two factors, each (N,) float64.
+
+    The first is 1 except for values so large or small that their squares would overflow or vanish: there it is the
+    row's largest value.
+    """
+    scales, squares = np.ones(len(vectors)), np.empty(len(vectors))
+    with np.errstate(over="ignore"):
+        for rows in _blocks(len(vectors)):
+            block = vectors[rows].astype(np.float64)
+            squares[rows] = np.einsum("nd,nd->n", block, block)
+    for row in np.flatnonzero(~((squares > 1e-200) & (squares < 1e200))):
+        values = vectors[row].astype(np.float64)
+        largest = np.abs(values).max()
+        if 0 < largest < np.inf:
+            scales[row], squares[row] = largest, np.square(values / largest).sum()
+    return scales, np.sqrt(squares)
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    """Rows in parts, so that no second copy of all vectors is held."""
+    return (slice(start, start + 512) for start in range(0, count, 512))

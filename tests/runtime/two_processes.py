@@ -53,7 +53,7 @@ def main(folder: Path) -> None:
     for name in LOSSES:
         model = fit(name, folder, report=lambda *_: found["reporting"].append(distributed.rank()))
         tensors |= {f"{name}.{key}": value for key, value in model.state_dict().items()}
-    encoder, history = baseline(folder)
+    encoder, history, _ = baseline(folder)
     tensors |= {f"baseline.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
     found["curve"] = history.curve
     tensors |= {f"divided.{key}": value.contiguous() for key, value in divided().state_dict().items()}
@@ -61,7 +61,7 @@ def main(folder: Path) -> None:
     tensors |= {f"intra_batch.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
     tensors |= {f"messages.{key}": value.contiguous() for key, value in network.state_dict().items()}
     tensors |= {f"student.{key}": value.contiguous() for key, value in student(folder).state_dict().items()}
-    encoder, history = cross_image(folder)
+    encoder, history, _ = cross_image(folder)
     tensors |= {f"cross_image.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
     found["cross_image_curve"] = history.curve
     transformer(folder)

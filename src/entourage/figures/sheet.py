@@ -18,11 +18,11 @@ from entourage.figures.style import INK
 from entourage.figures.text import POINTS, families, printable, shorten, wrap
 
 __all__ = [
-    "Box",
     "INK",
     "NEUTRAL",
     "RIGHT",
     "WRONG",
+    "Box",
     "draw_cell",
     "draw_frame",
     "draw_picture",

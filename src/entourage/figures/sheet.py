@@ -18,7 +18,6 @@ from entourage.figures.style import INK
 from entourage.figures.text import POINTS, families, printable, shorten, wrap
 
 __all__ = [
-    "Box",
     "INK",
     "NEUTRAL",
     "RIGHT",

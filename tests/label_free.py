@@ -53,12 +53,12 @@ class Absent:
 
 
 def run_commands(commands: dict[str, str], out: Path) -> dict[str, dict]:
-    from entourage.compare.contenders import CONTENDERS
     from typer.testing import CliRunner
 
     from entourage.cli import app
+    from entourage.compare.methods import METHODS
 
-    methods = ",".join(name for name, contender in CONTENDERS.items() if contender.learns_with is None)
+    methods = ",".join(name for name, spec in METHODS.items() if spec.learns_with is None)
     outcomes = {}
     for name, line in commands.items():
         ended = CliRunner().invoke(app, shlex.split(line.format(out=out, methods=methods)))

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from tests.test_layers import LAYERS
 from typer.testing import CliRunner
 
+import entourage
 from entourage.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -82,3 +84,65 @@ def anchors(page: Path) -> set[str]:
 def test_make_targets_named_in_the_readme_exist():
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"make (\w+)", (ROOT / "README.md").read_text())) <= targets
+
+
+# ---- the map of the code -----------------------------------------------------------------------------------------
+
+PACKAGE = Path(entourage.__file__).parent
+
+
+def mapped(page: str) -> set[str]:
+    """The modules and packages that the tree of docs/architecture.md names, as paths in the package.
+
+    A line that begins with a package, `name/`, opens it: at the first level a room, at the second a package in it. All
+    further names of modules belong to what is open; lines that begin further in go on with the line before.
+    """
+    tree = page.partition("    src/entourage/\n")[2].partition("\n    tests/")[0]
+    found, room, inner = set(), "", ""
+    for line in tree.splitlines():
+        depth, first = len(line) - len(line.lstrip()), (line.split() or [""])[0]
+        if depth <= 8:
+            inner = first if depth == 8 and first.endswith("/") else ""
+        if depth == 6:
+            room = first if first.endswith("/") else ""
+        found |= {name for name in (room, room + inner) if name}
+        found |= {room + inner + name for name in re.findall(r"(?<![\w/])\w+\.py\b", line)}
+    return found
+
+
+def test_the_map_names_every_room_and_module_and_nothing_else():
+    named = mapped((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    modules = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")}
+    packages = {f"{Path(name).parent.as_posix()}/" for name in modules if name.endswith("/__init__.py")}
+    wanted = {name for name in modules if not name.endswith("/__init__.py")} | packages
+    assert sorted(wanted - named) == [], "not on the map"
+    assert sorted(name for name in named - wanted if not (PACKAGE / name).is_dir()) == [], "on the map alone"
+
+
+def test_modules_named_on_the_page_of_the_map_exist():
+    named = re.findall(r"`((?:\w+/)+(?:\w+\.py)?|\w+\.py)`", (ROOT / "docs" / "architecture.md").read_text("utf-8"))
+    assert len(named) > 20
+    assert [name for name in named if not (PACKAGE / name).exists() and not (ROOT / name).exists()] == []
+
+
+def test_the_map_has_the_layers_that_are_checked():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    block = page.partition("## Which layer may import which")[2].partition("\n- ")[0]
+    layers = [set(line.strip().split(", ")) for line in block.splitlines() if line.startswith("    ")]
+    assert layers == LAYERS
+
+
+def test_the_map_is_read_as_it_is_meant():
+    page = """
+    src/entourage/
+      top.py     a
+      room/      b
+        one.py     c; two.py: d
+        inner/     e: three.py,
+                   four.py
+        five.py    f
+
+    tests/       g.py
+"""
+    inner = {"room/inner/", "room/inner/three.py", "room/inner/four.py"}
+    assert mapped(page) == {"top.py", "room/", "room/one.py", "room/two.py", "room/five.py"} | inner

@@ -254,7 +254,7 @@ def _check(training: Embeddings, test: Embeddings, seeds: int) -> None:
 
 
 def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) -> dict[str, Any]:
-    codes = label_codes(test.labels)
+    codes = label_codes(labels_of(test, "test"))
     return {
         "split": split,
         "training_items": len(training),
@@ -279,11 +279,11 @@ def _warnings(training: Embeddings, test: Embeddings) -> list[str]:
         warnings.append("all test items are of one class, so whatever is found is right")
     if seen:
         warnings.append(f"{seen} of the test classes are training classes too: this is not a zero-shot comparison")
-    if len(usable_classes(training.labels)) < LEAST_CLASSES:
+    if len(usable_classes(labels_of(training))) < LEAST_CLASSES:
         few = f"fewer than {LEAST_CLASSES} training classes have two or more items"
         warnings.append(f"{few}, so all methods keep their default settings")
     return warnings
 
 
 def _seen_classes(training: Embeddings, test: Embeddings) -> int:
-    return len(np.intersect1d(*shared_codes(training.labels, test.labels)))
+    return len(np.intersect1d(*shared_codes(labels_of(training), labels_of(test))))

@@ -275,7 +275,7 @@ def _purity(graph: Graph) -> list[Finding]:
     if not k:
         names = ("true_purity", "chance_purity", "possible_purity", "above_chance", "room")
         return [Finding(name, None) for name in names]
-    codes = label_codes(graph.items.labels)
+    codes = label_codes(labels_of(graph.items))
     others = np.bincount(codes)[codes] - 1  # (G,) of the same class
     true = float((codes[rows] == codes[:, None]).mean())
     chance, possible = float(others.mean() / (count - 1)), float(np.minimum(others, k).mean() / k)
@@ -333,7 +333,7 @@ def _copies_across_labels(items: Embeddings, group: np.ndarray) -> list[Finding]
     """Pairs of copies with different labels: all pairs of a group, less those of one label within it."""
     by_group = np.unique(group, return_counts=True)[1]
     both, first, by_both = np.unique(
-        np.stack([group, label_codes(items.labels)], axis=1), axis=0, return_index=True, return_counts=True
+        np.stack([group, label_codes(labels_of(items))], axis=1), axis=0, return_index=True, return_counts=True
     )
     pairs = int((by_group * (by_group - 1) // 2).sum() - (by_both * (by_both - 1) // 2).sum())
     split = np.flatnonzero(np.diff(both[:, 0]) == 0)[:_EXAMPLES]  # rows of one group with two labels, side by side

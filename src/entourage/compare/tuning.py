@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from entourage.baselines import Chain, LinearHead, Method, Raw, with_random_state
+from entourage.compare.splits import labels_of
 from entourage.evaluation import evaluate_ranking
 from entourage.refiner.rehearsal import FOLDS, Rehearsal, make_rehearsals
 from entourage.training.linear_maps import head_maps_by_epoch
@@ -112,7 +113,7 @@ class Validation:
     """Scores methods in the rehearsals of some training items."""
 
     def __init__(self, training: Embeddings, seed: int) -> None:
-        codes = label_codes(training.labels)
+        codes = label_codes(labels_of(training))
         n_classes = len(usable_classes(codes))
         self.is_possible = n_classes >= LEAST_CLASSES
         folds = min(FOLDS, n_classes // 2)
@@ -159,6 +160,6 @@ class _Fold:
         rate = method.learning_rate
         if method.epochs not in self._heads.get(rate, {}):
             epochs = range(1 + max(method.epochs, LONGEST_TRAINING))
-            codes = label_codes(seen.labels)
+            codes = label_codes(labels_of(seen))
             self._heads[rate] = head_maps_by_epoch(seen.vectors, codes, epochs, learning_rate=rate, seed=self.seed)
         return method.fit_to(self._heads[rate][method.epochs])

@@ -101,7 +101,7 @@ def _differences(values: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]
     one, other = np.asarray(values, np.float64), np.asarray(reference, np.float64)
     if one.shape != other.shape or one.ndim != 1 or not len(one):
         raise InputError(
-            f"values have shape {one.shape} and the reference {other.shape}; wanted one of each per query, (N,)"
+            f"values have shape {one.shape} and the reference {other.shape}; give both as (N,), one per query"
         )
     difference: NDArray[np.float64] = one - other
     return difference

@@ -31,6 +31,7 @@ class Appearance:
 
     Examples
     --------
+    >>> import numpy as np
     >>> shown = Appearance(np.array([7, 8]), labels=np.array(["cat", "dog"]))
     >>> shown.kind, shown.name(1), Appearance(np.array([7, 8])).name(1)
     ('ids', 'dog', '8')

@@ -31,12 +31,13 @@ def glorot_linear(n_in: int, n_out: int, *, bias: bool = True) -> nn.Linear:
 class Projection(nn.Module):
     """Linear - SiLU - Linear, (..., d) -> (..., d)."""
 
-    def __init__(self, dim: int, *, outer_bias: bool = True):
+    def __init__(self, dim: int, *, outer_bias: bool = True) -> None:
         super().__init__()
         self.inner = glorot_linear(dim, dim)
         self.outer = glorot_linear(dim, dim, bias=outer_bias)
 
     def hidden(self, x: Tensor) -> Tensor:
+        """SiLU(Linear(x)), without the last layer."""
         return F.silu(self.inner(x), inplace=not torch.is_grad_enabled())
 
     def forward(self, x: Tensor) -> Tensor:
@@ -71,7 +72,7 @@ class CrossAttention(nn.Module):
     there are more queries than context items, as when queries keep coming to the same gallery.
     """
 
-    def __init__(self, dim: int):
+    def __init__(self, dim: int) -> None:
         super().__init__()
         self.scale = 1 / math.sqrt(dim)
         self.query = Projection(dim)
@@ -114,7 +115,7 @@ class CrossAttention(nn.Module):
     def refined(self, e: Tensor, offer: Offer, rows: Tensor, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """normalise(e + CA(e, c, c)) (N, d) and weights (N, k) of e (N, d), whose context c are rows (N, k) of what
         is offered."""
-        result = _room(*e.shape, e) if out is None else out
+        result = _room(len(e), e.shape[1], e) if out is None else out
         weights = torch.empty(rows.shape, dtype=e.dtype, device=e.device)
         (cpu.refined if e.is_cpu else _refined)(self, e, offer, rows, result, weights)
         return result, weights

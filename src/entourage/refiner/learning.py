@@ -3,8 +3,8 @@
 In order, each with what was chosen before it: the base map (whitening by some shrinkage, then a head trained for some
 steps, then the shrinkage again) with the universal scorer; how many neighbours to attend to, with the universal scorer
 or one adapted to the edges of other rehearsals; how sharply to weigh them and how much to keep of the item itself.
-Doing nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing nothing, and which
-in sparse galleries lose at most a point of MAP@R. That makes 22 settings at most.
+Doing nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing nothing, and
+which in sparse galleries lose at most a point of MAP@R. That makes 22 settings at most.
 """
 
 import functools

@@ -208,9 +208,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         """
         _, items, gallery = self._prepare(X, context)
         (_, _, rows), *states = self._states(items, gallery, self.n_steps_, progress)
-        return Attention(
-            np.stack([weights for _, weights, _ in states if weights is not None]), items.ids, gallery.ids[rows]
-        )
+        weights = np.stack([of_step for _, of_step, _ in states if of_step is not None])  # (T, N, k)
+        return Attention(weights, items.ids, gallery.ids[rows])
 
     def with_neighbors(self: Refiner, n_neighbors: int) -> Refiner:
         """Copy this fitted refiner for another number of neighbours; nothing is learned anew.

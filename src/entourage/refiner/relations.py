@@ -102,7 +102,8 @@ def relation_features(
     gallery : Surroundings, optional
         The gallery they stand in; by default the items are the gallery.
     own_rows : ndarray of shape (N,), optional
-        Where each item stands in the gallery, -1 if it does not; needed with a gallery.
+        The row of each item in the gallery, -1 if it is not in it; by default none is. Without a gallery it is not
+        used.
 
     Returns
     -------
@@ -113,6 +114,7 @@ def relation_features(
         counts = _counts(found, found, np.arange(len(found)))
         gallery = Surroundings.of(found, counts)
     else:
+        own_rows = np.full(len(found), _ABSENT) if own_rows is None else own_rows
         counts = _counts(found, gallery.lists, own_rows)
     z = (found.similarities - gallery.centre) / gallery.spread
     rows, k = found.rows, found.k

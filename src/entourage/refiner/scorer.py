@@ -52,10 +52,10 @@ class RelationScorer:
         ):
             if [array.shape for array in arrays] != shapes:
                 raise ValueError(f"arrays of a scorer have shapes {[array.shape for array in arrays]}; wanted {shapes}")
-        frozen = {name: tuple(map(frozen_float32, getattr(self, name))) for name in ("weights", "biases")}
-        frozen |= {name: frozen_float32(getattr(self, name)) for name in ("centre", "spread")}
-        for name, value in frozen.items():
-            object.__setattr__(self, name, value)
+        for name in ("centre", "spread"):
+            object.__setattr__(self, name, frozen_float32(getattr(self, name)))
+        for name in ("weights", "biases"):
+            object.__setattr__(self, name, tuple(map(frozen_float32, getattr(self, name))))
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, FloatArray]) -> "RelationScorer":
@@ -96,7 +96,7 @@ class RelationScorer:
         result = np.empty(len(edges), np.float32)
 
         def score(rows: slice) -> None:
-            x = edges[rows] - self.centre
+            x: FloatArray = edges[rows] - self.centre
             x /= self.spread
             for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
                 x = silu(x @ weight, bias)  # (n, 32)

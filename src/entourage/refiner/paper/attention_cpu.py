@@ -9,25 +9,22 @@ N items, M context items, k neighbours, d dimensions.
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
 from torch import Tensor, nn
 
 from entourage.refiner import gathering
+from entourage.refiner.paper.projections import Offer, Projections
 from entourage.runtime.threads import blocks, in_threads
 from entourage.values import FloatArray
-
-if TYPE_CHECKING:
-    from entourage.refiner.paper.attention import CrossAttention, Offer
 
 __all__ = ["offer", "refined"]
 
 ITEMS_AT_ONCE, FEWEST_AT_ONCE = 1024, 128  # a small set is cut into eight parts, so that several threads share it
 
 
-def offer(block: "CrossAttention", context: Tensor, finished: bool, table: Tensor) -> None:
+def offer(block: Projections, context: Tensor, finished: bool, table: Tensor) -> None:
     """Fill the table (M, 2d) with what the items of a context (M, d) offer; see CrossAttention.offer."""
     items, filled = _arrays(context, table)
     d = items.shape[1]
@@ -51,9 +48,7 @@ def offer(block: "CrossAttention", context: Tensor, finished: bool, table: Tenso
         pass
 
 
-def refined(
-    block: "CrossAttention", e: Tensor, offered: "Offer", rows: Tensor, result: Tensor, weights: Tensor
-) -> None:
+def refined(block: Projections, e: Tensor, offered: Offer, rows: Tensor, result: Tensor, weights: Tensor) -> None:
     """Fill result (N, d) and weights (N, k); see CrossAttention.refined."""
     items, table, neighbors, place, shares = _arrays(e, offered.table, rows, result, weights)
     query, key, value = block.query, block.key.outer, block.value.outer
@@ -99,7 +94,7 @@ class _Scratch:
 
     def room(self, which: int, n: int, d: int, dtype: DTypeLike) -> FloatArray:
         """An (n, d) array of the calling thread, overwritten by the next call with the same `which`."""
-        kept = self._of_thread.__dict__
+        kept: dict[int, FloatArray] = self._of_thread.__dict__.setdefault("kept", {})
         if which not in kept:
             kept[which] = np.empty((ITEMS_AT_ONCE, d), dtype)
         return kept[which][:n]

@@ -21,7 +21,8 @@ from torch.nn import functional as F
 
 from entourage.errors import InputError
 from entourage.neighbors import search
-from entourage.refiner.paper.attention import CrossAttention, Offer, glorot_linear
+from entourage.refiner.paper.attention import CrossAttention
+from entourage.refiner.paper.projections import Offer, glorot_linear
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, IntArray
 
@@ -192,9 +193,8 @@ class PreparedGallery:
     def refine_given(self, items: Embeddings, rows: IntArray) -> FloatArray:
         """Refined items (N, out), whose neighbours are rows (N, k) of the gallery."""
         e, context = self.network._tensors(items.vectors, rows)
-        for block, offer in zip(
-            self.network.attention_blocks(), self.offers, strict=False
-        ):  # fewer offers: an early exit
+        # There are fewer offers than blocks where the gallery was prepared for an early exit.
+        for block, offer in zip(self.network.attention_blocks(), self.offers, strict=False):
             e, _ = block.refined(e, offer, context)
         return self.network.finish(e).numpy(force=True)
 

@@ -8,10 +8,11 @@ import typer
 from entourage.cli.options import Json, Labels, Vectors, check_labelled
 from entourage.cli.output import facts, print_report, print_warnings, unfolded
 from entourage.errors import EntourageError, InputError
-from entourage.values import Embeddings
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from entourage.values import Embeddings
 
 __all__ = ["compare"]
 
@@ -64,7 +65,7 @@ def compare(
     print_report(document, as_json, *map(unfolded, parts))
 
 
-def _split_by_file(items: Embeddings, vectors: Path, split: str) -> tuple[Embeddings, Embeddings]:
+def _split_by_file(items: "Embeddings", vectors: Path, split: str) -> "tuple[Embeddings, Embeddings]":
     from entourage.compare.splits import split_given
     from entourage.stores.labels import read_labels
 

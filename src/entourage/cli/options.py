@@ -1,12 +1,14 @@
 """Arguments and options that several commands share, and what they check."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from entourage.errors import InputError
-from entourage.values import Embeddings
+
+if TYPE_CHECKING:
+    from entourage.values import Embeddings
 
 __all__ = [
     "DataOptions",
@@ -48,6 +50,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on s
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Decides everything random.")]
 
 
-def check_labelled(items: Embeddings, path: Path, option: str) -> None:
+def check_labelled(items: "Embeddings", path: Path, option: str) -> None:
     if items.labels is None:
         raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}")

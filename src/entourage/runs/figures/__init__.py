@@ -46,8 +46,8 @@ class FigureKind:
     motion: str | None = None
     """What draws it of a refinement run as motion; None where nothing moves."""
 
-    def draw(self, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure | DriftFrames":
-        """A Figure or, with options.motion, a sequence of frames."""
+    def draw(self, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure":
+        """The figure of a run that has it."""
         function = self.refinement if isinstance(run, RefinementRun) else self.training
         if function is None:
             raise InputError(f"{self.name} is no figure of {run.folder}; wanted one of {', '.join(applicable(run))}")
@@ -126,7 +126,7 @@ def applicable(run: RefinementRun | TrainingRun, options: FigureOptions | None =
     return [name for name, kind in FIGURES.items() if not _lacks(kind, run, options or FigureOptions())]
 
 
-def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure | DriftFrames":
+def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure":
     """A figure of a run, or an InputError that lists those the run has.
 
     Parameters
@@ -134,19 +134,30 @@ def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | N
     kind : the name of the figure, one of `applicable(run, options)`.
     run : an opened run of either kind.
     options : the query, how many points, the seed, ...
-
-    Returns
-    -------
-    A matplotlib Figure or, with options.motion, a sequence of frames.
     """
     options = options or FigureOptions()
+    return _checked(kind, run, options).draw(run, options)
+
+
+def draw_motion(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "DriftFrames":
+    """A figure of a run as motion, a sequence of frames; parameters are those of `draw`."""
+    options = options or FigureOptions()
+    named = _checked(kind, run, options).motion
+    if named is None:
+        moving = ", ".join(name for name, each in FIGURES.items() if each.motion)
+        raise InputError(f"{kind} is no figure that moves; wanted one that does: {moving}")
+    frames: DriftFrames = _function(named)(run, options)
+    return frames
+
+
+def _checked(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions) -> FigureKind:
     known = applicable(run, options)
     if kind not in FIGURES:
         check_known(kind, known, f"the figure of {run.folder}")
     lacks = _lacks(FIGURES[kind], run, options)
     if lacks:
         raise InputError(f"{kind} is a figure of {lacks}; wanted one that {run.folder} has: {', '.join(known)}")
-    return FIGURES[kind].draw(run, options)
+    return FIGURES[kind]
 
 
 def write_figure(
@@ -165,23 +176,19 @@ def write_figure(
     out : the file; its ending decides: .png, .pdf or .svg, or .mp4 or .gif for motion.
     overwrite : whether an existing file is replaced.
     """
-    from dataclasses import replace
-
     from entourage.figures import ENDINGS, motion, save
 
     out, options = Path(out), options or FigureOptions()
     moves = out.suffix.lower() in motion.ENDINGS
-    allowed = (*ENDINGS, *motion.ENDINGS) if kind in FIGURES and FIGURES[kind].moves else ENDINGS
+    allowed = (*ENDINGS, *motion.ENDINGS) if kind in FIGURES and FIGURES[kind].motion else ENDINGS
     if out.suffix.lower() not in allowed:
         raise InputError(f"the picture is to be written to {out}; wanted a name that ends in {', '.join(allowed)}")
     check_free(out, overwrite=overwrite)
     if moves:
         motion.check_motion(out)  # what is missing is named before the work
-    drawn = draw(kind, run, replace(options, motion=moves))
-    if isinstance(drawn, motion.DriftFrames):
-        motion.write_motion(drawn, out, progress=run.progress)
+        motion.write_motion(draw_motion(kind, run, options), out, progress=run.progress)
     else:
-        save(drawn, out)
+        save(draw(kind, run, options), out)
 
 
 def _lacks(kind: FigureKind, run: RefinementRun | TrainingRun, options: FigureOptions) -> str | None:

@@ -20,31 +20,42 @@ if TYPE_CHECKING:
 
     from entourage.figures.motion import DriftFrames
 
-__all__ = ["changed_queries", "drift", "grid", "query", "sheet", "steps"]
+__all__ = ["changed_queries", "drift", "drift_motion", "grid", "query", "sheet", "steps"]
 
 MOST_SCORED = 10_000  # items that are scored again and again, unless more are asked for
 MOST_REFINED = 2000  # items that are refined again and again
 _NEIGHBORS = (4, 8, 16, 32, 64)
+_DRIFT = "Where refinement moves the items"
 
 
-def drift(run: RefinementRun, options: FigureOptions) -> "Figure | DriftFrames":
-    """Items before and after in one plane; as motion, at every step too."""
+def drift(run: RefinementRun, options: FigureOptions) -> "Figure":
+    """Items before and after in one plane."""
     from entourage.figures.drift import draw_drift
-    from entourage.figures.motion import drift_frames
 
-    rows = choose_rows(run.items, options.points, options.seed)
-    rows = np.arange(len(run.items)) if rows is None else rows
-    path = _path(run, rows, options.motion)
-    start = run.items.take(rows) if path.shape[2] == run.items.dim else Embeddings.from_vectors(path[0])
-    begun = lay_out(start, seed=options.seed, progress=run.progress)
-    positions = follow(begun, path, seed=options.seed, progress=run.progress)
-    shown, title = part_of(run.appearance, rows), "Where refinement moves the items"
-    note = _drift_note(run, len(rows), options.motion)
-    if options.motion:
-        return drift_frames(positions, shown, title, note=note)
+    rows, positions = _drifting(run, options, motion=False)
     # The ends alone are drawn, but it is said which step the last is.
     straight = np.linspace(positions[0], positions[-1], max(1, run.n_steps) + 1)
-    return draw_drift(straight, shown, title, note=note)
+    note = _drift_note(run, len(rows), motion=False)
+    return draw_drift(straight, part_of(run.appearance, rows), _DRIFT, note=note)
+
+
+def drift_motion(run: RefinementRun, options: FigureOptions) -> "DriftFrames":
+    """Items in one plane at every step, as motion."""
+    from entourage.figures.motion import drift_frames
+
+    rows, positions = _drifting(run, options, motion=True)
+    note = _drift_note(run, len(rows), motion=True)
+    return drift_frames(positions, part_of(run.appearance, rows), _DRIFT, note=note)
+
+
+def _drifting(run: RefinementRun, options: FigureOptions, motion: bool) -> tuple[IntArray, FloatArray]:
+    """The rows (n,) that are shown, and where they lie: at every step, (T + 1, n, 2), or first and last, (2, n, 2)."""
+    chosen = choose_rows(run.items, options.points, options.seed)
+    rows = np.arange(len(run.items)) if chosen is None else chosen
+    path = _path(run, rows, motion)
+    start = run.items.take(rows) if path.shape[2] == run.items.dim else Embeddings.from_vectors(path[0])
+    begun = lay_out(start, seed=options.seed, progress=run.progress)
+    return rows, follow(begun, path, seed=options.seed, progress=run.progress)
 
 
 def _path(run: RefinementRun, rows: IntArray, motion: bool) -> FloatArray:

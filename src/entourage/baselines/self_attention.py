@@ -37,6 +37,7 @@ class SelfAttentionNetwork(nn.Module):
     def forward(self, e: Tensor) -> Tensor:
         context = e[:, None]  # (b, 1, d)
         for block in self.blocks:
+            assert isinstance(block, CrossAttention)
             e = F.normalize(e + block(e, *block.prepare(context))[0], dim=1)
         return e
 
@@ -64,7 +65,7 @@ def train_network(
         FitSettings(epochs=epochs, patience=patience),
         batches=lambda epoch: class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch),
         loss=loss,
-        evaluate=held_out and (lambda: mean_average_precision_at_r(apply_network(network, held_out))),
+        evaluate=None if held_out is None else lambda: mean_average_precision_at_r(apply_network(network, held_out)),
     )
 
 

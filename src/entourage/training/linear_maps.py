@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from itertools import chain, count, islice
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from entourage.errors import InputError
 from entourage.training.sampling import class_balanced_batches
+from entourage.values import FloatArray, IntArray
 
 __all__ = [
     "class_means",
@@ -27,7 +29,7 @@ _NOTHING = 1e-10
 _BATCH = (64, 2)  # classes, items of each
 
 
-def class_means(vectors, codes) -> tuple[np.ndarray, np.ndarray]:
+def class_means(vectors: ArrayLike, codes: IntArray) -> tuple[NDArray[np.float64], IntArray]:
     """Means (C, d) and sizes (C,) of the classes 0..C-1 of vectors (N, d)."""
     counts = np.bincount(codes)
     order = np.argsort(codes, kind="stable")
@@ -35,7 +37,7 @@ def class_means(vectors, codes) -> tuple[np.ndarray, np.ndarray]:
     return np.add.reduceat(np.asarray(vectors, np.float64)[order], starts, axis=0) / counts[:, None], counts
 
 
-def within_class_covariance(vectors, codes) -> np.ndarray:
+def within_class_covariance(vectors: ArrayLike, codes: IntArray) -> NDArray[np.float64]:
     """Pooled covariance of vectors (N, d) around the means of their classes 0..C-1, divided by N - C; (d, d)."""
     vectors = np.asarray(vectors, np.float64)
     means, counts = class_means(vectors, codes)
@@ -45,19 +47,19 @@ def within_class_covariance(vectors, codes) -> np.ndarray:
     return around.T @ around / (len(vectors) - len(counts))
 
 
-def within_class_whitening_map(vectors, codes, shrinkage: float) -> np.ndarray:
+def within_class_whitening_map(vectors: ArrayLike, codes: IntArray, shrinkage: float) -> NDArray[np.float64]:
     """((1 - shrinkage) S_w + shrinkage mean-eigenvalue I)^(-1/2) of the within-class covariance S_w; (d, d)."""
     values, axes = eigen(within_class_covariance(vectors, codes))
     return axes * inverse_roots(values, shrinkage) @ axes.T
 
 
-def eigen(covariance) -> tuple[np.ndarray, np.ndarray]:
+def eigen(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues (d,), largest first, and their axes as columns (d, d)."""
     values, axes = np.linalg.eigh(covariance)
     return np.maximum(values[::-1], 0), axes[:, ::-1]
 
 
-def inverse_roots(values, shrinkage: float, n_components: int | None = None) -> np.ndarray:
+def inverse_roots(values: FloatArray, shrinkage: float, n_components: int | None = None) -> FloatArray:
     """((1 - shrinkage) w + shrinkage mean(w))^(-1/2) of the leading eigenvalues w, (m,)."""
     m = len(values) if n_components is None else n_components
     if m > len(values):
@@ -117,7 +119,9 @@ def head_maps(
     return {done: maps[done] for done in wanted}
 
 
-def head_maps_by_epoch(vectors, codes, epochs: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0) -> dict:
+def head_maps_by_epoch(
+    vectors: FloatArray, codes: IntArray, epochs: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0
+) -> dict[int, np.ndarray]:
     """`head_maps` counted in passes over the items: {epochs: M}."""
     batches = len(_batches(codes, seed, 1))
     steps = {batches * epoch: epoch for epoch in epochs}
@@ -126,5 +130,5 @@ def head_maps_by_epoch(vectors, codes, epochs: Iterable[int], *, learning_rate: 
     }
 
 
-def _batches(codes, seed: int, epoch: int) -> np.ndarray:
+def _batches(codes: IntArray, seed: int, epoch: int) -> np.ndarray:
     return class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch)

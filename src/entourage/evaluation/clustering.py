@@ -54,7 +54,7 @@ def kmeans(vectors: Any, n_clusters: int, seed: int = 0, *, progress: Progress |
 
         xp, vectors = torch, torch.from_numpy(vectors.copy()).to(card)
     centres = vectors[_start(xp, vectors, n_clusters, generator(seed), report)]
-    clusters: Any = None
+    clusters: Any = None  # an array of xp
     for iteration in range(MOST_ITERATIONS):
         before, clusters = clusters, _nearest(xp, vectors, centres)
         if before is not None and bool((before == clusters).all()):
@@ -62,8 +62,7 @@ def kmeans(vectors: Any, n_clusters: int, seed: int = 0, *, progress: Progress |
         centres = _means(xp, vectors, clusters, centres)
         report("clustering (iterations)", iteration + 1, MOST_ITERATIONS)
     report("clustering (iterations)", MOST_ITERATIONS, MOST_ITERATIONS)  # also where fewer sufficed
-    found: np.ndarray = clusters if xp is np else clusters.numpy(force=True)
-    return found
+    return clusters if xp is np else clusters.numpy(force=True)
 
 
 def few_clusters(vectors: ArrayLike, n_clusters: int, seed: int = 0) -> np.ndarray:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import chain, count, islice
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from entourage.errors import InputError
 from entourage.training.sampling import class_balanced_batches
@@ -29,7 +29,7 @@ _NOTHING = 1e-10
 _BATCH = (64, 2)  # classes, items of each
 
 
-def class_means(vectors: ArrayLike, codes: IntArray) -> tuple[NDArray[np.float64], IntArray]:
+def class_means(vectors: ArrayLike, codes: IntArray) -> tuple[FloatArray, IntArray]:
     """Means (C, d) and sizes (C,) of the classes 0..C-1 of vectors (N, d)."""
     counts = np.bincount(codes)
     order = np.argsort(codes, kind="stable")
@@ -37,17 +37,17 @@ def class_means(vectors: ArrayLike, codes: IntArray) -> tuple[NDArray[np.float64
     return np.add.reduceat(np.asarray(vectors, np.float64)[order], starts, axis=0) / counts[:, None], counts
 
 
-def within_class_covariance(vectors: ArrayLike, codes: IntArray) -> NDArray[np.float64]:
+def within_class_covariance(vectors: ArrayLike, codes: IntArray) -> FloatArray:
     """Pooled covariance of vectors (N, d) around the means of their classes 0..C-1, divided by N - C; (d, d)."""
-    vectors = np.asarray(vectors, np.float64)
-    means, counts = class_means(vectors, codes)
-    if len(vectors) == len(counts):
+    items = np.asarray(vectors, np.float64)
+    means, counts = class_means(items, codes)
+    if len(items) == len(counts):
         raise InputError(f"all {len(counts)} classes have one item; wanted some with two or more to see them vary")
-    around = vectors - means[codes]
-    return around.T @ around / (len(vectors) - len(counts))
+    around = items - means[codes]
+    return around.T @ around / (len(items) - len(counts))
 
 
-def within_class_whitening_map(vectors: ArrayLike, codes: IntArray, shrinkage: float) -> NDArray[np.float64]:
+def within_class_whitening_map(vectors: ArrayLike, codes: IntArray, shrinkage: float) -> FloatArray:
     """((1 - shrinkage) S_w + shrinkage mean-eigenvalue I)^(-1/2) of the within-class covariance S_w; (d, d)."""
     values, axes = eigen(within_class_covariance(vectors, codes))
     return axes * inverse_roots(values, shrinkage) @ axes.T
@@ -75,8 +75,8 @@ def inverse_roots(values: FloatArray, shrinkage: float, n_components: int | None
 
 
 def head_maps(
-    vectors: np.ndarray, codes: np.ndarray, steps: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0
-) -> dict[int, np.ndarray]:
+    vectors: ArrayLike, codes: IntArray, steps: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0
+) -> dict[int, FloatArray]:
     """Train a linear head: M starts as the identity, and Adam lowers the multi-similarity loss of normalise(x M) over
     class-balanced batches.
 
@@ -107,7 +107,7 @@ def head_maps(
     x, labels = torch.from_dlpack(np.asarray(vectors, np.float32)), torch.as_tensor(codes)
     head = torch.eye(x.shape[1], requires_grad=True)
     optimizer = torch.optim.Adam([head], learning_rate, fused=True)
-    maps = {0: np.eye(x.shape[1], dtype=np.float32)}
+    maps: dict[int, FloatArray] = {0: np.eye(x.shape[1], dtype=np.float32)}
     epochs = (_batches(codes, seed, epoch) for epoch in count(1))  # counted as in training.py, where 0 is the start
     for done, batch in enumerate(islice(chain.from_iterable(epochs), wanted[-1]), start=1):
         loss = multi_similarity(F.normalize(x[batch] @ head, dim=1), labels[batch])
@@ -120,8 +120,8 @@ def head_maps(
 
 
 def head_maps_by_epoch(
-    vectors: FloatArray, codes: IntArray, epochs: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0
-) -> dict[int, np.ndarray]:
+    vectors: ArrayLike, codes: IntArray, epochs: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0
+) -> dict[int, FloatArray]:
     """`head_maps` counted in passes over the items: {epochs: M}."""
     batches = len(_batches(codes, seed, 1))
     steps = {batches * epoch: epoch for epoch in epochs}
@@ -130,5 +130,5 @@ def head_maps_by_epoch(
     }
 
 
-def _batches(codes: IntArray, seed: int, epoch: int) -> np.ndarray:
+def _batches(codes: IntArray, seed: int, epoch: int) -> IntArray:
     return class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch)

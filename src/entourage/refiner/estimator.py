@@ -63,6 +63,7 @@ class ContextRefiner(RefiningEstimator):
 
     recipe = "relational"
     system = "context_refiner"
+    network_: RelationalNetwork
 
     def __init__(self, n_neighbors: int | None = None, n_steps: int | None = None, random_state: int = 0) -> None:
         self.n_neighbors = n_neighbors
@@ -93,7 +94,15 @@ class ContextRefiner(RefiningEstimator):
     def fit_transform(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Any:
         """fit(X, y).transform(X); without labels the neighbourhood graph is built once for both.
 
-        Parameters are those of `fit`, the result is that of `transform`.
+        Parameters
+        ----------
+        X, y, progress
+            As of `fit`.
+
+        Returns
+        -------
+        the kind of X, of shape (N, d)
+            Refined vectors, as of `transform`.
         """
         table, items, graph = self._learn(X, y, progress)
         self._warn(stacklevel=4)  # scikit-learn stands between this and the caller
@@ -125,7 +134,9 @@ class ContextRefiner(RefiningEstimator):
         return RefinerSettings(n_neighbors, n_steps, int(self.random_state))
 
 
-def _fit_relational(settings: RefinerSettings, items: Embeddings, progress: Progress | None) -> tuple:
+def _fit_relational(
+    settings: RefinerSettings, items: Embeddings, progress: Progress | None
+) -> tuple[RelationalNetwork, dict[str, Any]]:
     with needs_training("learning a refiner from labels"):
         from entourage.refiner.learning import fit_relational
 

@@ -7,11 +7,13 @@ the command that makes it.
 import functools
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.scorer import estimated_purity
 from entourage.refiner.settings import RefinerSettings
+from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
 __all__ = ["Forecast", "UNIVERSAL_FILE", "fit_universal", "forecast", "universal_network"]  # noqa: RUF022
@@ -67,7 +69,7 @@ def universal_network(n_neighbors: int | None = None) -> RelationalNetwork:
     return network if n_neighbors is None else replace(network, n_neighbors=int(n_neighbors))
 
 
-def forecast(items: Embeddings, *, progress=None, graph: Graph | None = None) -> Forecast:
+def forecast(items: Embeddings, *, progress: Progress | None = None, graph: Graph | None = None) -> Forecast:
     """Judge without labels whether the universal scorer would help.
 
     Parameters
@@ -90,8 +92,8 @@ def forecast(items: Embeddings, *, progress=None, graph: Graph | None = None) ->
 
 
 def fit_universal(
-    settings: RefinerSettings, items: Embeddings, progress=None
-) -> tuple[RelationalNetwork, dict, Graph | None]:
+    settings: RefinerSettings, items: Embeddings, progress: Progress | None = None
+) -> tuple[RelationalNetwork, dict[str, Any], Graph | None]:
     """The universal network for items without labels.
 
     Where the forecast is that it would not help, the network leaves vectors as they are, and the report says so.
@@ -125,7 +127,9 @@ def fit_universal(
     return network, report, graph.with_neighbors(network.n_neighbors) if reusable else None
 
 
-def _report(settings: RefinerSettings, items: Embeddings, network: RelationalNetwork, expected: Forecast) -> dict:
+def _report(
+    settings: RefinerSettings, items: Embeddings, network: RelationalNetwork, expected: Forecast
+) -> dict[str, Any]:
     protocol = {
         "recipe": "relational",
         "labels": "none: the universal scorer" if items.labels is None else "too few classes: the universal scorer",
@@ -141,6 +145,6 @@ def _report(settings: RefinerSettings, items: Embeddings, network: RelationalNet
     warnings = [f"the vectors are only scaled to length 1: {expected.warning}"] if expected.warning else []
     most = max(expected.distinct // 4, 1)
     if settings.n_neighbors is not None and settings.n_neighbors > most:
-        few = f"of {expected.distinct} distinct vectors an item looks at no more than {most}, a quarter"
+        few = f"of {expected.distinct} distinct vectors an item attends to no more than {most}, a quarter"
         warnings.append(f"{settings.n_neighbors} neighbours are asked for, but {few}")
     return {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}

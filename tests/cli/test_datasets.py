@@ -116,7 +116,10 @@ BAD = {
     "by hand to a new root": ("datasets get cars --root new", "so that new holds"),
     "wrong root to list": ("datasets --root nowhere", "the folder nowhere does not exist"),
     "built in": ("datasets get glyphs --root .", "glyphs is built in; there is nothing to fetch"),
-    "no name": ("datasets get --root .", "the arguments after `datasets` are 'get'; wanted `get` and a name, or nothing"),
+    "no name": (
+        "datasets get --root .",
+        "the arguments after `datasets` are 'get'; wanted `get` and a name, or nothing",
+    ),
     "another word": ("datasets fetch cub --root .", "the arguments after `datasets` are 'fetch cub'"),
 }
 
@@ -137,5 +140,5 @@ def test_a_wrong_checksum_leaves_nothing(site, root):
     site.files["images_background.zip"] += b"!"
     result = run("datasets get omniglot --root", root)
     assert result.exit_code == 2
-    assert "it was damaged or has changed and is removed" in result.stderr
+    assert "it is damaged or has changed, and was removed" in result.stderr
     assert files(root) == before

@@ -63,7 +63,7 @@ class Method(BaseEstimator, ABC):
         if self._needs_labels and items.labels is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: there are no labels to "
-                "learn from; call fit(X, y) with one per vector"
+                "learn from; call fit(X, y) with one label per vector"
             )
         self._learn(items)
         return self
@@ -86,7 +86,7 @@ class Method(BaseEstimator, ABC):
         items = self._checked(X).embeddings()
         if not (isinstance(k, Integral) and 1 <= k < len(items)):
             raise InputError(
-                f"k = {k} ranks asked of {len(items)} items; wanted 1 ≤ k ≤ {len(items) - 1}: lower k or bring more"
+                f"k is {k}, but there are {len(items)} items; wanted 1 ≤ k ≤ {len(items) - 1}: lower k or add items"
             )
         return self._rank(items, k)
 
@@ -108,7 +108,7 @@ class Method(BaseEstimator, ABC):
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"this {type(self).__name__} has not learned anything yet: call fit(X, y) first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(X, y) first")
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._learned is None or hasattr(self, self._learned)
@@ -298,5 +298,5 @@ def best_scored(items: Embeddings, block: slice, scores: np.ndarray, k: int) -> 
 def training_codes(training: Embeddings) -> np.ndarray:
     """Labels of the training items as codes 0..C-1, (N,)."""
     if training.labels is None:
-        raise InputError("the training items have no labels; wanted one per item to learn from")
+        raise InputError("the training items have no labels; wanted one per item to learn from: pass y")
     return label_codes(training.labels)

@@ -56,8 +56,8 @@ def lda_map(vectors: np.ndarray, codes: np.ndarray, shrinkage: float, n_componen
     m = most if n_components is None else n_components
     if not 1 <= m <= most:
         raise InputError(
-            f"{m} discriminants asked of {np.max(codes) + 1} classes in {len(whitening)} dimensions, which have "
-            f"{most}; wanted 1 ≤ n_components ≤ {most}: lower n_components or bring more classes"
+            f"n_components is {m}, but {np.max(codes) + 1} classes in {len(whitening)} dimensions have {most} "
+            f"discriminants; wanted 1 ≤ n_components ≤ {most}: lower n_components or add classes"
         )
     _, axes = eigen(between_class_covariance(np.asarray(vectors, np.float64) @ whitening, codes))
     return whitening @ axes[:, :m]

@@ -152,7 +152,7 @@ def get(name: str, root: str | PathLike[str] | None = None, progress: Progress |
         return row
     if not module.ARCHIVES:
         raise FileError(
-            f"{name} has no address to fetch it from; get it at {module.HOME} and put it so that {folder} holds "
+            f"{name} cannot be downloaded automatically; get it at {module.HOME} and put it so that {folder} holds "
             f"{module.PUT}"
         )
     if not folder.exists():
@@ -163,7 +163,7 @@ def get(name: str, root: str | PathLike[str] | None = None, progress: Progress |
     places = [fetch(archive, folder, progress) for archive in module.ARCHIVES]
     row = _row(name, folder)
     if not row["present"]:
-        raise FileError(f"{row['note']} (to fetch it anew, move {places[0]} away and run this again)")
+        raise FileError(f"{row['note']} (to download it again, move {places[0]} away and run this again)")
     return row
 
 
@@ -211,7 +211,7 @@ def _row(name: str, root: str | PathLike[str] | None) -> dict[str, Any]:
     if name == _BUILT_IN:
         return row | {"present": True, "state": "built in", "note": "built in"}
     if name in _BY_PATH:
-        return row | {"present": None, "state": "any place", "note": "read from any place, by its path"}
+        return row | {"present": None, "state": "any place", "note": "read from any folder, by its path"}
     return row | _state(module, root)
 
 

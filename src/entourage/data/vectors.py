@@ -59,7 +59,7 @@ def load(
     if split == "all":
         return items
     if items.labels is None:
-        raise InputError(f"{path} has no labels of its own; wanted one for each vector: give them by the option labels")
+        raise InputError(f"{path} has no labels of its own; wanted one for each vector: set the option labels")
     trained, tested = divided_classes(path, np.unique(items.labels).tolist(), train_share)
     return items.take(np.flatnonzero(np.isin(items.labels, trained if split == "train" else tested)))
 

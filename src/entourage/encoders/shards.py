@@ -144,7 +144,7 @@ def _begin(parts: Path, plan: dict[str, str], *, resume: bool, overwrite: bool) 
         known = _read_plan(parts)
         if not (resume or overwrite):
             raise FileError(
-                f"{parts} keeps an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
+                f"{parts} holds an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
             )
         if resume and known.get("fingerprint") != plan["fingerprint"]:
             raise FileError(

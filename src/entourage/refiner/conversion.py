@@ -128,7 +128,7 @@ class SameKindTransformer(OneToOneFeatureMixin, TransformerMixin):
             The same names where the size is the same, otherwise the name of the class with numbers.
         """
         if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"this {type(self).__name__} has seen no columns yet: call fit(X, y) first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(X, y) first")
         mixin = OneToOneFeatureMixin if self._n_features_out == self.n_features_in_ else ClassNamePrefixFeaturesOutMixin
         return mixin.get_feature_names_out(self, input_features)
 

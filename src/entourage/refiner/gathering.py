@@ -106,7 +106,7 @@ def _as_compiled(array: np.ndarray, dtype) -> np.ndarray:
 def _rows_within(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
     """The rows, if the table has them all: kernels do not look."""
     if rows.size and not (rows.min() >= 0 and rows.max() < len(table)):
-        raise IndexError(f"rows from {rows.min()} to {rows.max()}; wanted those of a table of {len(table)}")
+        raise IndexError(f"rows run from {rows.min()} to {rows.max()}; wanted 0 to {len(table) - 1}, as in the table")
     return _as_compiled(rows, np.int64)
 
 

@@ -213,7 +213,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             name = type(self).__name__
-            raise NotFittedError(f"this {name} has not learned anything yet: call fit(X, y) or load(folder)")
+            raise NotFittedError(f"this {name} is not fitted yet: call fit(X, y) or load(folder)")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")

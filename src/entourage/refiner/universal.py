@@ -38,8 +38,8 @@ class Forecast:
             return f"{self.distinct} distinct vectors have too few neighbours to learn from; {LEAST_ITEMS} are needed"
         if self.purity < LEAST_PURITY:
             return (
-                f"only {100 * self.purity:.0f} % of the nearest neighbours seem to belong together, less than the "
-                f"{100 * LEAST_PURITY:.0f} % from which on looking at them helps"
+                f"only {100 * self.purity:.0f} % of the nearest neighbours seem to belong together, below the "
+                f"{100 * LEAST_PURITY:.0f} % from which refinement helps"
             )
         return None
 
@@ -141,6 +141,6 @@ def _report(settings: RefinerSettings, items: Embeddings, network: RelationalNet
     warnings = [f"the vectors are only scaled to length 1: {expected.warning}"] if expected.warning else []
     most = max(expected.distinct // 4, 1)
     if settings.n_neighbors is not None and settings.n_neighbors > most:
-        few = f"of {expected.distinct} distinct vectors an item looks at no more than {most}, a quarter"
-        warnings.append(f"{settings.n_neighbors} neighbours are asked for, but {few}")
+        few = f"an item attends to at most {most} of {expected.distinct} distinct vectors, a quarter"
+        warnings.append(f"{settings.n_neighbors} neighbours were requested, but {few}")
     return {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}

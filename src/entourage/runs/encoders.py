@@ -22,14 +22,14 @@ def encoder_of(model: str | Path):
         return load_encoder(saved)
     check_ended(model)
     if str(model) in _UNTRAINED:
-        raise InputError(f"the model is {model!r}, which has learned nothing yet; wanted a run: train one with it")
+        raise InputError(f"the model is {model!r}, an untrained encoder; wanted a run: train it with `entourage train`")
     return build_encoder(str(model)).eval()
 
 
 def check_ended(run: str | Path) -> None:
     """Refuse a training run that is still going on, or was interrupted."""
     if is_partial(run) or partial_of(run).is_dir():
-        raise FileError(f"{run} is a run that has not ended; finish it with `entourage train ... --resume`")
+        raise FileError(f"{run} is an unfinished run; finish it with `entourage train ... --resume`")
 
 
 def check_made_by(vectors: Path, run: Path) -> None:

@@ -63,11 +63,11 @@ def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) 
     checkpoint = checkpoint_for(out, recipe)
     if checkpoint is None:
         if resume:
-            raise InputError(f"--resume goes on with the paper's recipe, but --recipe is {recipe}; leave --resume out")
+            raise InputError(f"--resume continues the paper's recipe, but --recipe is {recipe}; leave --resume out")
         return
     if checkpoint.exists() and not (resume or overwrite):
         raise FileError(
-            f"{checkpoint} keeps an interrupted run; add --resume to go on with it, or --overwrite to start again"
+            f"{checkpoint} holds an interrupted run; add --resume to continue it, or --overwrite to start again"
         )
     if resume and not checkpoint.exists():
         raise FileError(f"there is no {checkpoint} to resume from; run without --resume to start")

@@ -271,7 +271,7 @@ def _check_model(model: Path) -> None:
     if model.name == NETWORK and (model.parent / ENCODER).is_dir():
         raise InputError(f"'{model}' is a part of a run; give the run itself, '{model.parent}'")
     if (model / ENCODER).is_dir():
-        raise InputError(f"'{model}' is a run that keeps no network to refine by; {_WANTED}")
+        raise InputError(f"'{model}' is a run without a network to refine with; {_WANTED}")
 
 
 def _own_item(items: Embeddings, context: Embeddings | None) -> str:

@@ -88,7 +88,7 @@ def _classes(training, settings) -> str:
     count = len(np.unique(training.labels[held_out]))
     note = f", {count} of them held out to choose the epoch" if count else ""
     if settings.validation_share and not count:
-        note = ", too few to hold some out and choose the epoch by them"
+        note = ", too few to hold some out for choosing the epoch"
     learned = len(usable_classes(training.labels[~held_out]))
     if learned < settings.batch_classes:
         note += f"; batches of {learned} classes, as there are fewer than the {settings.batch_classes} asked for"

@@ -28,7 +28,7 @@ def load_sets(source, root, options: dict) -> tuple:
     queries, gallery = tests[names[1]], tests[names[-1]]
     if not any_match(queries, gallery):
         raise InputError(
-            f"no picture of {source} to test with has another of its class to find, so that every score would be 0; "
+            f"no test picture of {source} has another of its class to find, so every score would be 0; "
             "wanted test classes of two pictures or more (by two cameras, or in two sequences, where these are known)"
         )
     _check_enough(source, training.labels, np.concatenate([queries.labels, gallery.labels]))
@@ -58,7 +58,7 @@ def _check_enough(source, trained: np.ndarray, tested: np.ndarray) -> None:
     total = len({*trained.tolist(), *tested.tolist()})
     if learned < 2:
         raise InputError(
-            f"{train} of the {total} classes of {source} train and the others test, and {learned} of those that train "
-            "have two or more items; wanted two such classes: bring more, or let more train where the data do not say "
-            "which (--data-option train_share=0.7)"
+            f"{train} of the {total} classes of {source} are for training, and {learned} of these have two or more "
+            "items; wanted two such classes: add items, or raise the share of training classes where the data do not "
+            "fix it (--data-option train_share=0.7)"
         )

@@ -25,7 +25,7 @@ def check_places(out: Path, *, resume: bool, overwrite: bool) -> None:
         check_free(partial, overwrite=True)  # never what someone else wrote
         if not (resume or overwrite):
             raise FileError(
-                f"{partial} keeps an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
+                f"{partial} holds an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
             )
     elif resume:
         raise FileError(f"there is no {partial} to resume; run without --resume to start")
@@ -40,7 +40,7 @@ def resume_advice(kept: Path | None, what: str) -> str:
     what : what it keeps, if it is there.
     """
     there = kept is not None and kept.exists()
-    return f"{kept} keeps {what}: add --resume to go on" if there else "nothing was kept"
+    return f"{kept} holds {what}: add --resume to continue" if there else "nothing was kept"
 
 
 @contextmanager

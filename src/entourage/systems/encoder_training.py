@@ -388,7 +388,7 @@ class NotedBatches:
 def _check_folder(folder: str | PathLike[str] | None, resume: bool) -> None:
     if folder is None:
         if resume:
-            raise InputError("resume was asked for without a run folder; wanted the folder of the run to go on with")
+            raise InputError("resume is True without a run folder; wanted the folder of the run to resume")
         return
     if (Path(folder) / CHECKPOINT).exists() and not resume:
         raise FileError(f"{folder} holds a run already; resume it (--resume, resume=True) or choose another folder")

@@ -51,6 +51,6 @@ def nothing_learned(history: History) -> list[str]:
         return []
     return [
         f"no epoch (of {history.epoch}) did better on the held-out classes than the encoder before training (MAP@R "
-        f"{100 * history.best_score:.2f} %), so it is kept as it began; change the learning rate, allow more epochs "
-        "(patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
+        f"{100 * history.best_score:.2f} %), so its initial weights are kept; change the learning rate, allow more "
+        "epochs (patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
     ]

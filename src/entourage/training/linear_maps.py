@@ -40,7 +40,7 @@ def within_class_covariance(vectors, codes) -> np.ndarray:
     vectors = np.asarray(vectors, np.float64)
     means, counts = class_means(vectors, codes)
     if len(vectors) == len(counts):
-        raise InputError(f"all {len(counts)} classes have one item; wanted some with two or more to see them vary")
+        raise InputError(f"all {len(counts)} classes have one item; wanted some with two or more: add items")
     around = vectors - means[codes]
     return around.T @ around / (len(vectors) - len(counts))
 
@@ -67,7 +67,7 @@ def inverse_roots(values, shrinkage: float, n_components: int | None = None) -> 
     if varied < m:
         raise InputError(
             f"the training vectors vary in {varied} of {m} directions; wanted all of them: "
-            "raise shrinkage above 0 or bring more items"
+            "raise shrinkage above 0 or add items"
         )
     return shrunk**-0.5
 

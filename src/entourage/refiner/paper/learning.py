@@ -147,13 +147,13 @@ def _report(settings: PaperSettings, data: dict, history: History, raw_score: fl
     """How the fit went: what was learned from, and MAP@R on the held-out classes before and after."""
     refined, warnings = history.best_score, []
     if refined is None:
-        warnings.append("too few classes to hold any out: nothing checked whether refinement helps")
+        warnings.append("too few classes to hold any out: whether refinement helps was not checked")
     elif refined <= raw_score:
-        warnings.append("on the held-out classes the refined vectors are no better than the raw ones: keep those")
+        warnings.append("on the held-out classes the refined vectors are no better than the raw ones: use those")
     elif history.best_epoch == 0:
         warnings.append("training did not improve on the untrained blocks, which were kept")
     if data["neighbors"] < settings.n_neighbors:
-        warnings.append(f"only {data['neighbors']} neighbours of {settings.n_neighbors} could be had in training")
+        warnings.append(f"only {data['neighbors']} of {settings.n_neighbors} neighbours were available in training")
     protocol = {
         "recipe": "paper",
         **data,

@@ -197,7 +197,7 @@ def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress:
     needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
     if len(gallery) < needed:
         raise InputError(
-            f"{len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
+            f"there are {len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
             f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
         )
     return search(items, gallery, n_neighbors, progress=progress).rows

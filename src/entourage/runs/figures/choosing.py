@@ -37,7 +37,7 @@ def choose_row(items, query: str | None, otherwise: int | None) -> int | None:
     found = np.flatnonzero(items.ids.astype(str) == str(query))
     if not len(found):
         raise InputError(
-            f"the query is {query!r}, which is no id of the {len(items)} items; wanted one like {_some(items.ids)}"
+            f"the query is {query!r}, which is not an id of the {len(items)} items; wanted one like {_some(items.ids)}"
         )
     return int(found[0])
 

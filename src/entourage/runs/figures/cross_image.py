@@ -100,7 +100,9 @@ def _triple(encoded, images, anchor: int | None) -> np.ndarray:
 
 def _check_found(triples: np.ndarray) -> None:
     if not len(triples):
-        raise InputError("no picture has one of its class and one of another near it; wanted some: bring more pictures")
+        raise InputError(
+            "no picture has one of its class and one of another near it; wanted at least one: add pictures"
+        )
 
 
 # ---- from an encoder and its blocks ------------------------------------------------------------------------------

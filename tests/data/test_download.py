@@ -121,14 +121,14 @@ def test_a_dead_server_is_given_up_and_the_part_kept(site, tmp_path):
 
 
 def test_a_wrong_checksum_is_refused_and_the_file_removed(site, tmp_path):
-    with pytest.raises(FileError, match=r"with sha256 [0-9a-f]{64}; wanted .* with feed: .*removed, try again"):
+    with pytest.raises(FileError, match=r"with sha256 [0-9a-f]{64}; wanted .* with feed: .*removed: try again"):
         fetch(birds(site, checksum="sha256:feed"), tmp_path)
     assert everything(tmp_path) == []
 
 
 def test_a_part_of_another_file_is_found_out(site, tmp_path):
     (tmp_path / "birds.zip.part").write_bytes(b"x" * 70)
-    with pytest.raises(FileError, match="removed, try again"):
+    with pytest.raises(FileError, match="removed: try again"):
         fetch(birds(site), tmp_path)
     assert everything(tmp_path) == []
     fetch(birds(site), tmp_path)

@@ -70,6 +70,6 @@ def train_network(
 
 @torch.no_grad()
 def apply_network(network: nn.Module, items: Embeddings) -> Embeddings:
-    """The items with the vectors that a network (b, d) -> (b, d) makes of theirs."""
+    """Return the items with the vectors that a network (b, d) -> (b, d) computes from theirs."""
     parts = torch.from_dlpack(items.vectors).split(_ITEMS_AT_ONCE)
     return with_vectors(items, torch.cat([network(part) for part in parts]).numpy())

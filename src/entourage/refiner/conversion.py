@@ -115,12 +115,12 @@ class SameKindTransformer(OneToOneFeatureMixin, TransformerMixin):
         return self.n_features_in_
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that come out.
+        """Return the names of the output columns.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of those that go in, if the transformer was not fitted on a DataFrame.
+            Names of the input columns, if the transformer was not fitted on a DataFrame.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What an item takes from its neighbours, in one pass over their rows: gathered, weighed and summed, never copied.
+"""Neighbours gathered, weighted and summed in one pass over their rows, without a copy.
 
 Written out with arrays, each of these makes a table of every neighbour of every item, k times the size of the set, only
 to sum it up again. The rows of four neighbours are read at a time: memory answers several requests at once.

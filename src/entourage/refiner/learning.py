@@ -259,7 +259,7 @@ def _network(
 
 
 def best_of(candidates: list[Scored], nothing: Scored) -> Scored:
-    """The highest MAP@R among those whose R@1 has not fallen below that of doing nothing, else the highest R@1."""
+    """Choose the highest MAP@R among candidates whose R@1 is not below that of doing nothing, else the highest R@1."""
     safe = [scored for scored in candidates if scored.recall_at_1 >= nothing.recall_at_1 - _SLACK]
     return max(safe, key=lambda s: s.map_at_r) if safe else max(candidates, key=lambda s: s.recall_at_1)
 

@@ -59,7 +59,7 @@ class Surroundings:
     last: np.ndarray
     density: np.ndarray
     mean_overlap: np.ndarray
-    """(M,)."""
+    """(M,) the mean overlap of each item's neighbour list with those of its neighbours."""
     popularity: np.ndarray
     """(M,): log(1 + in how many lists an item stands, out of k)."""
 

@@ -38,9 +38,9 @@ class RelationScorer:
     spread: np.ndarray
     """(22,) their standard deviations, by which they are divided."""
     weights: tuple[np.ndarray, ...]
-    """Of each layer, (inputs, outputs)."""
+    """The weights of each layer, (inputs, outputs)."""
     biases: tuple[np.ndarray, ...]
-    """Of each layer, (outputs,)."""
+    """The biases of each layer, (outputs,)."""
 
     def __post_init__(self):
         of_input = (self.centre, self.spread)
@@ -107,7 +107,7 @@ class RelationScorer:
 
 
 def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> float:
-    """The share of the 8 nearest neighbours that the scorer takes for an item's class, without labels.
+    """Estimate without labels the share of the 8 nearest neighbours that are of an item's class.
 
     Parameters
     ----------
@@ -119,22 +119,26 @@ def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> 
     Returns
     -------
     float
-        From 0 to 1; 0 where nobody has a neighbour.
+        From 0 to 1; 0 where no item has a neighbour.
     """
     shown = graph.with_neighbors(n_neighbors).relations[:, :_NEAREST]
     return float(scorer.probabilities(np.ascontiguousarray(shown)).mean()) if shown.size else 0.0
 
 
 def trust(scorer: RelationScorer, graph: Graph) -> np.ndarray:
-    """How far each node relies on each neighbour: (1 - c) p_ij + c p_ji with c = 0.15, and p_ji = 0 if j does not
-    list i; (G, k)."""
+    """Compute how far each node relies on each neighbour, of shape (G, k).
+
+    It is (1 - c) p_ij + c p_ji with c = 0.15, and p_ji = 0 if j does not list i.
+    """
     p = scorer.probabilities(graph.relations)
     return (1 - _RETURNED) * p + _RETURNED * returned(p, graph.neighbors.rows)
 
 
 def trust_of_queries(scorer: RelationScorer, relations: np.ndarray) -> np.ndarray:
-    """The same for queries, which no node can list: p_ij stands for p_ji where j would list i; (N, k) of relations
-    (N, k, 22)."""
+    """Compute how far each query relies on each neighbour, of shape (N, k), from relations (N, k, 22).
+
+    As no node lists a query, p_ij stands for p_ji where j would list i; see `trust`.
+    """
     return scorer.probabilities(relations) * (1 - _RETURNED + _RETURNED * relations[..., _MUTUAL])
 
 

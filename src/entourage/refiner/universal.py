@@ -27,9 +27,9 @@ class Forecast:
     """What the universal scorer expects of a set without labels."""
 
     purity: float
-    """The share of the 8 nearest neighbours it takes for the item's class."""
+    """The estimated share of the 8 nearest neighbours that are of the item's class."""
     distinct: int
-    """Items, copies counted once."""
+    """Number of items, copies counted once."""
 
     @property
     def warning(self) -> str | None:
@@ -52,16 +52,17 @@ def _shipped_network() -> RelationalNetwork:
 
 
 def universal_network(n_neighbors: int | None = None) -> RelationalNetwork:
-    """The network with the universal scorer and no base map.
+    """Return the network with the universal scorer and no base map.
 
     Parameters
     ----------
     n_neighbors : int, optional
-        How many neighbours to attend to, if not as many as it was made for.
+        Number of neighbours to attend to, if not the number it was trained with.
 
     Returns
     -------
     RelationalNetwork
+        A network that needs no labels.
     """
     network = _shipped_network()
     return network if n_neighbors is None else replace(network, n_neighbors=int(n_neighbors))

@@ -1,4 +1,4 @@
-"""Refining a file of vectors: read, refine by whatever was asked for, write, and say how it was done."""
+"""Refining a file of vectors: read, refine with the requested model, write, and record how it was done."""
 
 import time
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _ONE_SIDED = "search the refined queries in the refined gallery only: add --cont
 
 @dataclass(frozen=True, eq=False)
 class RefineResult:
-    """What a refinement did, how, and where it was written."""
+    """The result of a refinement: vectors, protocol, scores and where they were written."""
 
     vectors: np.ndarray
     """(N, d) the refined items, in the order of the file."""
@@ -37,30 +37,33 @@ class RefineResult:
     metrics: dict
     """How far the vectors moved and, of the universal refiner, what it expects; no labels are needed."""
     warnings: tuple[str, ...]
-    """What works, but hardly as intended; nothing of it is given as a Python warning."""
+    """Warnings; none of them is issued as a Python warning."""
     scores: dict[str, dict]
     """{"before", "after"} -> metrics, where a run was written and labels are known; else empty."""
     written: dict[str, Path]
     """{"out", "context_out", "run"} -> the file or folder, as far as they were asked for."""
 
     def document(self) -> dict:
-        """What `entourage refine --json` prints."""
+        """Return what `entourage refine --json` prints."""
         document = {"protocol": self.protocol, "metrics": self.metrics, "warnings": list(self.warnings)}
         document |= {name: str(place) for name, place in self.written.items()}
         return document | ({"scores": self.scores} if self.scores else {})
 
 
 def refine(request: RefineRequest, *, progress: Progress | None = None) -> RefineResult:
-    """Refine a file of vectors, with a model or without, and write what was asked for.
+    """Refine a file of vectors, with a model or without, and write the requested outputs.
 
     Parameters
     ----------
-    request : files, model and options.
-    progress : called as progress(title, done, total).
+    request : RefineRequest
+        Files, model and options.
+    progress : callable, optional
+        Called as progress(title, done, total).
 
     Returns
     -------
-    What was done, with the refined vectors. Nothing is written before everything is refined.
+    RefineResult
+        The refined vectors and how they were made. Nothing is written before everything is refined.
     """
     request.check()
     started = time.perf_counter()
@@ -93,16 +96,27 @@ def write_refinement(
     overwrite: bool = False,
     **options,
 ) -> RefinementRun:
-    """Refine items by a fitted refiner and write a new refinement run.
+    """Refine items with a fitted refiner and write a new refinement run.
 
     Parameters
     ----------
-    folder : where the run is written.
-    refiner : a fitted ContextRefiner or PaperRefiner.
-    items : N items; labels are for scores and figures alone.
-    context : M items of a gallery to find neighbours and to search in; None for the items themselves.
-    overwrite : whether an existing run is replaced.
-    options : as `fill_refinement` takes them.
+    folder : path
+        Where the run is written.
+    refiner : ContextRefiner or PaperRefiner
+        A fitted refiner.
+    items : Embeddings
+        N items; their labels are used for scores and figures only.
+    context : Embeddings, optional
+        M items of a gallery to find neighbours in and to search; by default the items themselves.
+    overwrite : bool
+        Whether an existing run is replaced.
+    **options
+        As in `fill_refinement`.
+
+    Returns
+    -------
+    RefinementRun
+        The run, opened.
     """
     folder = check_free(folder, overwrite=overwrite)
     with new_folder(folder) as filling:
@@ -124,18 +138,31 @@ def fill_refinement(
     seconds_before: float = 0.0,
     progress: Progress | None = None,
 ) -> dict:
-    """Fill an empty folder with a refinement run; what its metrics.json holds.
+    """Fill an empty folder with a refinement run.
 
     Parameters
     ----------
-    folder, refiner, items, context : as `write_refinement` takes them.
-    media : where pictures or texts of the items come from.
-    steps : stop after so many; None for all.
-    protocol : what else metrics.json says of data and refiner.
-    settings : what else decided the result, for run.json.
-    nmi : whether to cluster the items for NMI.
-    seconds_before : what was spent on it before.
-    progress : called as progress(title, done, total).
+    folder, refiner, items, context
+        As in `write_refinement`.
+    media : Media, optional
+        Where pictures or texts of the items come from.
+    steps : int, optional
+        Stop after this many steps; all by default.
+    protocol : dict, optional
+        Further entries of the protocol in metrics.json.
+    settings : dict, optional
+        Further settings for run.json.
+    nmi : bool
+        Whether to cluster the items for NMI.
+    seconds_before : float
+        Time already spent on the run.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    dict
+        The content of metrics.json.
     """
     started = time.perf_counter() - seconds_before
     by = FittedRefiner(refiner, steps=steps)

@@ -68,21 +68,37 @@ def fill_run(
     nmi: bool = False,
     progress: Progress | None = None,
 ) -> dict:
-    """Fill an empty folder with a refinement run; what its metrics.json holds.
+    """Fill an empty folder with a refinement run.
 
     Parameters
     ----------
-    folder : an empty folder.
-    sets : items and gallery, before and after.
-    media : where pictures or texts of the items come from.
-    protocol : how it was refined, for metrics.json; that of the scores is added.
-    settings : what decided the result, for run.json.
-    warnings : what was warned of; what is warned of while scoring is added.
-    seed : of the refiner, and of the clusters for NMI.
-    started : when it began, by time.perf_counter.
-    model : the fitted refiner to save, if there is one.
-    nmi : whether to cluster the items for NMI.
-    progress : called as progress(title, done, total).
+    folder : Path
+        An empty folder.
+    sets : RefinedSets
+        Items and gallery, before and after.
+    media : Media
+        Where pictures or texts of the items come from.
+    protocol : dict
+        How the items were refined, for metrics.json; the protocol of the scores is added.
+    settings : dict
+        What decided the result, for run.json.
+    warnings : sequence of str
+        Warnings so far; those issued while scoring are added.
+    seed : int
+        Seed of the refiner, and of the clusters for NMI.
+    started : float
+        When the run began, by time.perf_counter.
+    model : ContextRefiner or PaperRefiner, optional
+        The fitted refiner to save.
+    nmi : bool
+        Whether to cluster the items for NMI.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    dict
+        The content of metrics.json.
     """
     for name, embeddings in zip((ITEMS, REFINED, CONTEXT, CONTEXT_REFINED), sets, strict=True):
         if embeddings is not None:

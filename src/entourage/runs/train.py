@@ -44,7 +44,7 @@ class TrainResult:
     history: object
 
     def document(self) -> dict:
-        """What metrics.json holds."""
+        """Return the content of metrics.json."""
         return {"protocol": self.protocol, "metrics": self.scores.metrics, "warnings": self.warnings}
 
 
@@ -64,26 +64,38 @@ def train_run(
 ) -> TrainResult | None:
     """Train an encoder and write its run folder, whole or not at all.
 
-    An interrupted run stays as RUN.partial once it has finished an epoch, and `resume` ends it as it would have ended;
-    one that fails by its input leaves nothing.
+    An interrupted run stays as RUN.partial once it has finished an epoch, and resuming it gives the result it would
+    have had; a run that fails because of its input leaves nothing.
 
     Parameters
     ----------
-    source : a dataset, folder, .csv or file of vectors, as `data.load` takes it.
-    out : the run folder.
-    system : by what the encoder is trained.
-    settings : of the system; None for its defaults.
-    root : the folder of datasets, or where the paths of a .csv start.
-    data_options : of the dataset.
-    resume : whether to go on with an interrupted run.
-    overwrite : whether an existing run is replaced.
-    strict : whether a picture that cannot be decoded is an error.
-    nmi : whether to cluster the test pictures for NMI.
-    progress : called as progress(title, done, total).
+    source : str or path
+        A dataset, folder, .csv or file of vectors, as `data.load` takes it.
+    out : path
+        The run folder.
+    system : str
+        The system that trains the encoder.
+    settings : EncoderSettings, optional
+        Settings of the system; its defaults if None.
+    root : path, optional
+        The folder of datasets, or the folder that paths in a .csv are relative to.
+    data_options : dict, optional
+        Options of the dataset.
+    resume : bool
+        Whether to resume an interrupted run.
+    overwrite : bool
+        Whether an existing run is replaced.
+    strict : bool
+        Whether a picture that cannot be decoded is an error.
+    nmi : bool
+        Whether to cluster the test pictures for NMI.
+    progress : callable, optional
+        Called as progress(title, done, total).
 
     Returns
     -------
-    The result; under `torchrun` the first process writes and returns it, the others return None.
+    TrainResult or None
+        The result; under `torchrun` only the first process writes and returns it, the others return None.
     """
     chosen = system_named(system)
     settings = chosen.settings() if settings is None else settings

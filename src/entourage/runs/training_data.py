@@ -14,13 +14,21 @@ __all__ = ["check_pictures", "load_sets", "with_encoder"]
 
 
 def load_sets(source, root, options: dict) -> tuple:
-    """The training set, and the sets to test on by name: test, or query and gallery.
+    """Load the training set, and the test sets by name: test, or query and gallery.
 
     Parameters
     ----------
-    source : a dataset, folder, .csv or file of vectors, as `data.load` takes it.
-    root : the folder of datasets, or where the paths of a .csv start.
-    options : of the dataset.
+    source : str or path
+        A dataset, folder, .csv or file of vectors, as `data.load` takes it.
+    root : path or None
+        The folder of datasets, or the folder that paths in a .csv are relative to.
+    options : dict
+        Options of the dataset.
+
+    Returns
+    -------
+    training : ImageSet or Embeddings
+    tests : dict of ImageSet or Embeddings
     """
     names = data.splits(source, root, **options)
     training = data.load(source, "train", root, **options)
@@ -45,7 +53,7 @@ def with_encoder(settings, items):
 
 
 def check_pictures(sets, workers: int | None, progress: Progress | None) -> None:
-    """Refuse the first picture of image sets that cannot be decoded: now, not after hours of training."""
+    """Refuse the first picture of the image sets that cannot be decoded: now, not after hours of training."""
     from entourage.data.decoding import check_decodable  # here: torch takes seconds
 
     for images in sets:

@@ -1,4 +1,4 @@
-"""How the published recipe learns: blocks trained on labelled items, stopped where held-out classes say so.
+"""How the published recipe learns: blocks trained on labelled items, with early stopping on held-out classes.
 
 The multi-similarity loss (Eq. 4 of the paper) of e^T is minimised over class-balanced batches. Training classes that
 are held out for the purpose choose the epoch that is kept.
@@ -52,7 +52,7 @@ def fit_paper(
     checkpoint : path, optional
         A file replaced after every epoch.
     resume : bool
-        Whether to go on from the checkpoint.
+        Whether to resume from the checkpoint.
     progress : callable, optional
         Called as progress(title, done, total).
 

@@ -142,7 +142,7 @@ class PaperNetwork(nn.Module):
         n_steps: int,
         progress: Progress | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Refined items (N, out) and the refined gallery (M, out), to the bit what each gets by itself."""
+        """Refine items (N, out) and the gallery (M, out), to the bit what each becomes by itself."""
         runs = (self.refine(each, gallery, n_neighbors, n_steps, progress, last_only=True) for each in (items, gallery))
         refined, searched = (vectors for run in runs for vectors, _, _ in run)
         return refined, searched
@@ -151,7 +151,7 @@ class PaperNetwork(nn.Module):
     def prepare(
         self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
     ) -> "PreparedGallery":
-        """What the gallery offers to any query in each block: T tables of (M, 2d), kept."""
+        """Prepare what the gallery offers to any query in each block, and keep it: T tables of (M, 2d)."""
         (among,) = self._tensors(gallery.vectors)
         offers = []
         for t, block in enumerate(self.blocks[:n_steps], start=1):
@@ -168,7 +168,7 @@ class PaperNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class PreparedGallery:
-    """A gallery that is not prepared again for each query."""
+    """A gallery prepared once for any number of queries."""
 
     network: PaperNetwork
     gallery: Embeddings
@@ -185,7 +185,7 @@ class PreparedGallery:
 
     @torch.no_grad()
     def refine_given(self, items: Embeddings, rows: np.ndarray) -> np.ndarray:
-        """The same for neighbours already found, rows (N, k) of the gallery."""
+        """Refine items (N, out) as `refine` does, with neighbours already found, rows (N, k) of the gallery."""
         e, rows = self.network._tensors(items.vectors, rows)
         for block, offer in zip(self.network.blocks, self.offers, strict=False):  # fewer offers: an early exit
             e, _ = block.refined(e, offer, rows)

@@ -13,10 +13,10 @@ SHOWN = 8  # neighbours of a query
 
 
 def choose_rows(items: Embeddings, points: int | None, seed: int) -> np.ndarray | None:
-    """Rows of at most `points` items, ascending; None for all.
+    """Choose rows of at most `points` items, ascending; None for all.
 
-    Where labels are known they are whole classes, drawn by the seed, as long as there is room: items of a class say
-    more together. The first class that is too large for what is left is cut.
+    Where labels are known, whole classes are drawn by the seed as long as there is room, because items of a class say
+    more together. The first class that is too large for the remaining room is cut.
     """
     if points is None or points >= len(items):
         return None
@@ -31,7 +31,7 @@ def choose_rows(items: Embeddings, points: int | None, seed: int) -> np.ndarray 
 
 
 def choose_row(items, query: str | None, otherwise: int | None) -> int | None:
-    """The row of the query with that id; items: Embeddings or an image set."""
+    """Return the row of the query with that id; `items` are Embeddings or an image set."""
     if query is None:
         return otherwise
     found = np.flatnonzero(items.ids.astype(str) == str(query))
@@ -48,7 +48,7 @@ def _some(ids: np.ndarray) -> str:
 
 
 def choose_changed(gains: np.ndarray | None, before: Neighbors, after: Neighbors, count: int) -> np.ndarray:
-    """Rows of half as many gains and half as many losses; without labels, of those whose neighbours changed most."""
+    """Choose rows, half of them gains and half losses; without labels, those whose neighbours changed most."""
     if gains is None:
         return most_changed(before, after, count)
     chosen = choose_queries(gains, n_best=count // 2, n_worst=count - count // 2)
@@ -56,12 +56,12 @@ def choose_changed(gains: np.ndarray | None, before: Neighbors, after: Neighbors
 
 
 def sheet_size(shown) -> tuple[int, int]:
-    """How many queries a sheet has, and neighbours of each: fewer where they are no pictures, which take more room."""
+    """Return how many queries a sheet shows, and how many neighbours of each: fewer for texts and ids."""
     return (8, SHOWN) if shown.kind == "pictures" else (4, 5)
 
 
 def first(found: Neighbors, count: int) -> Neighbors:
-    """The nearest ones of each."""
+    """Keep the `count` nearest neighbours of each query."""
     return Neighbors(found.rows[:, :count], found.similarities[:, :count])
 
 

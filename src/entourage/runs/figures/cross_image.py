@@ -117,12 +117,12 @@ def attention_figure(blocks, encoded, images, triple):
 
 
 def shown_blocks(count: int) -> list[int]:
-    """Those of the paper where there are as many, else the first, the middle and the last."""
+    """Choose the blocks shown in the paper where there are as many, else the first, the middle and the last."""
     return list(BLOCKS) if count >= BLOCKS[-1] else sorted({1, (count + 1) // 2, count})
 
 
 def part_figure(encoder, blocks, encoded, images, triples, progress):
-    """For some images the places their nearest image of the class attends to most, and the most similar elsewhere."""
+    """Draw, for some images, the places that their nearest image of the class attends to most, and similar ones."""
     space = key_space(encoder, blocks, images, progress=progress)
     chosen = []
     for anchor, same, _ in triples[:PART_IMAGES]:

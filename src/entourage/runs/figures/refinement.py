@@ -52,7 +52,7 @@ def _drift_note(run: RefinementRun, count: int, motion: bool) -> str:
 
 
 def query(run: RefinementRun, options: FigureOptions):
-    """One query: its neighbours before and after and, where a refiner tells, what it looked at in between."""
+    """Draw one query: its neighbours before and after and, where the refiner tells, what it attended to in between."""
     from entourage.figures.query import draw_query
 
     row = choose_row(run.items, options.query, int(changed_queries(run, 2)[0]))
@@ -139,7 +139,7 @@ def _trajectories(run: RefinementRun, rows) -> tuple[list, list]:
 
 
 def grid(run: RefinementRun, options: FigureOptions):
-    """Recall@1 by how many neighbours are looked at and how many steps are taken, by refining again."""
+    """Draw recall@1 by number of neighbours and number of steps, refining again for each."""
     from entourage.figures.grid import draw_grid
 
     rows = _scored_rows(run, options, MOST_REFINED)
@@ -179,17 +179,17 @@ def _recalls(run: RefinementRun, items: Embeddings, k: int) -> list[float]:
 
 
 def changed_queries(run: RefinementRun, count: int) -> np.ndarray:
-    """Rows of the queries that a picture or a report shows; how many neighbours it shows of each decides nothing."""
+    """Choose the queries that a figure or a report shows, whatever the number of neighbours it shows of each."""
     return choose_changed(run.gains, *rankings(run, SHOWN), count)
 
 
 def rankings(run: RefinementRun, shown: int) -> tuple[Neighbors, Neighbors]:
-    """The nearest items of each before and after, as many as are shown."""
+    """Return the nearest items of each query before and after, as many as are shown."""
     return tuple(first(run.neighbors[when], shown) for when in ("before", "after"))
 
 
 def part_of(shown: Appearance, rows: np.ndarray) -> Appearance:
-    """How these rows look."""
+    """Return how the items in these rows are shown."""
     picture = shown.picture and (lambda row: shown.picture(int(rows[row])))
     texts = None if shown.texts is None else [shown.texts[row] for row in rows]
     columns = [None if each is None else each[rows] for each in (shown.labels, shown.cameras, shown.sequences)]

@@ -42,13 +42,13 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing measured: a number, or a list of examples, and what it means."""
+    """One measurement: a number, or a list of examples, and what it means."""
 
     name: str
     value: float | int | list[Any] | None
     """None where there is nothing to measure."""
     note: str = ""
-    """What it means."""
+    """What it means, in a few words."""
 
     def __str__(self) -> str:
         if self.value is None:
@@ -60,7 +60,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found, under which protocol, and the verdict in one line."""
+    """The findings, the protocol they were measured under, and the verdict in one line."""
 
     protocol: dict[str, Any]
     """How it was measured."""

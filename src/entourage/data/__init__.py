@@ -101,7 +101,7 @@ def splits(
 
 
 def describe(root: str | PathLike[str] | None = None) -> list[dict[str, Any]]:
-    """Describe each dataset: what it is, and whether it is there.
+    """Describe each dataset, and whether it is present.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def describe(root: str | PathLike[str] | None = None) -> list[dict[str, Any]]:
 
 
 def get(name: str, root: str | PathLike[str] | None = None, progress: Progress | None = None) -> dict[str, Any]:
-    """Fetch a dataset, unless it is there.
+    """Download a dataset, unless it is present.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def get(name: str, root: str | PathLike[str] | None = None, progress: Progress |
     Returns
     -------
     dict
-        What `describe` says of it now.
+        The entry of `describe` for it, after the download.
     """
     from entourage.data.download import fetch
     from entourage.data.layout import data_root, root_of

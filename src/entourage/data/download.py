@@ -31,7 +31,7 @@ class Archive:
     """One file to fetch."""
 
     url: str
-    """Where it is."""
+    """Where the archive is, a URL."""
     size: int
     """How many bytes it has."""
     checksum: str

@@ -38,7 +38,7 @@ class CallableEncoder:
         Parameters
         ----------
         items : sequence
-            b of them.
+            b items.
 
         Returns
         -------

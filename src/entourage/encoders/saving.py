@@ -180,11 +180,11 @@ def save_encoder(folder: str | PathLike[str], encoder: Encoder, *, overwrite: bo
     Parameters
     ----------
     folder : path-like
-        Where to.
+        The folder to write.
     encoder : Encoder
         One of entourage.encoders; of others it is not known how to build them.
     overwrite : bool
-        Whether a model that is there already is replaced.
+        Whether an existing model is replaced.
     """
     config = _config(encoder)
     weights = {name: value.detach().cpu().contiguous() for name, value in encoder.state_dict().items()}

@@ -37,7 +37,7 @@ PLAN = "plan.json"
 
 @dataclass(frozen=True)
 class EmbeddedFile:
-    """What was written."""
+    """The file that was written."""
 
     path: Path
     """The file."""
@@ -94,11 +94,11 @@ def embed_to_file(
     shard_size : int
         Items that are held in memory at a time.
     workers : int, optional
-        Threads that decode; default: one per core.
+        Number of threads that decode; default: one per core.
     device : str, optional
         Where the encoders are moved to: auto, cpu, cuda or cuda:1; default: they stay.
     resume : bool
-        Whether to go on with the shards of an interrupted run.
+        Whether to resume from the shards of an interrupted run.
     overwrite : bool
         Whether to replace the file, or the shards of an interrupted run.
     strict : bool

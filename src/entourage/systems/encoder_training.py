@@ -113,11 +113,11 @@ class EncoderTraining:
     labels: np.ndarray
     """(N,) their classes."""
     settings: Any
-    """Those of the system, an EncoderSettings."""
+    """The settings of the system, an EncoderSettings."""
     encoder: Any
     """An `Encoder`, and a torch module."""
     device: torch.device
-    """Where it is."""
+    """The device it is on."""
     rows: np.ndarray
     """(n,) rows of the classes that train, ascending."""
     codes: np.ndarray
@@ -129,7 +129,7 @@ class EncoderTraining:
     folder: Path | None
     """The run folder."""
     resume: bool
-    """Whether the run goes on from its checkpoint."""
+    """Whether the run resumes from its checkpoint."""
     progress: Progress | None
     """Called as progress(title, done, total)."""
     _corrupt: dict[str, None] = field(default_factory=dict, repr=False)  # an ordered set

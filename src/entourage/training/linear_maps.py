@@ -87,9 +87,9 @@ def head_maps(
     steps : iterable of int
         After how many steps M is wanted; one training serves all, and 0 is the identity.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     seed : int
-        Decides which items meet in a batch.
+        Seed of the batch sampling.
 
     Returns
     -------

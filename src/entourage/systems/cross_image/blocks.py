@@ -213,11 +213,11 @@ def save_blocks(folder: str | PathLike[str], blocks: CrossImageBlocks, *, overwr
     Parameters
     ----------
     folder : path-like
-        Where to.
+        The folder to write.
     blocks : CrossImageBlocks
         What is written.
     overwrite : bool
-        Whether a model that is there already is replaced.
+        Whether an existing model is replaced.
     """
     weights = {name: value.detach().cpu().contiguous() for name, value in blocks.state_dict().items()}
     write_model(folder, _KIND, {"options": blocks.options}, weights, overwrite=overwrite)

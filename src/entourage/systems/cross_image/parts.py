@@ -77,7 +77,7 @@ def key_space(
     at_once : int
         Pictures in a batch.
     workers : int, optional
-        Threads that decode; default: one per core.
+        Number of threads that decode; default: one per core.
     progress : Progress, optional
         Called as progress(title, done, total).
 

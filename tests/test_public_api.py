@@ -77,8 +77,9 @@ def test_public_docstrings_have_a_first_sentence_and_the_sections_they_need(valu
     if not (inspect.isclass(value) and issubclass(value, BaseException)):
         assert_sections(value, text)
     if inspect.isclass(value):
-        for name, method in inspect.getmembers(value, inspect.isroutine):
-            if not name.startswith("_") and (method.__module__ or "").startswith("entourage."):
+        methods = [*inspect.getmembers(value, inspect.isfunction), *inspect.getmembers(value, inspect.ismethod)]
+        for name, method in methods:
+            if not name.startswith("_") and method.__module__.startswith("entourage."):
                 assert_sections(method, inspect.getdoc(method) or "")
 
 

@@ -1,4 +1,4 @@
-"""Baselines that are trained like a refiner but never look at a neighbour. They learn with torch."""
+"""Baselines that are trained like a refiner but do not use neighbours. They learn with torch."""
 
 from typing import TYPE_CHECKING
 

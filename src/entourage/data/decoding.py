@@ -51,7 +51,7 @@ def decoded(
     workers: int | None = None,
     strict: bool = False,
 ) -> Iterator[PictureBatch]:
-    """Decode batches of an image set, in order, the next ones meanwhile.
+    """Decode batches of an image set, in order and ahead of their use.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A file of vectors that exist already, with their labels: .npy, .npz or .parquet.
+"""A file of existing vectors with their labels: .npy, .npz or .parquet.
 
 Half of the classes, in sorted order, train and the others test, as for a folder of images; the split "all" is the whole
 file, which needs no labels.

@@ -1,4 +1,4 @@
-"""Anything else that turns items into vectors: a function, or an object with encode()."""
+"""Any other source of vectors as an encoder: a function, or an object with encode()."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

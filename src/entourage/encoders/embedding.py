@@ -116,7 +116,7 @@ def embed_shards(
     shard_size : int
         Items in a shard; the last may have fewer.
     shards : iterable of int, optional
-        The numbers of those to do, for a run that goes on after an interruption; default: all.
+        The numbers of the shards to embed, to resume an interrupted run; default: all.
     strict : bool
         Whether a picture that cannot be decoded raises CorruptImage; if not, it is missing from its shard, which names
         it. A shard that has lost all its pictures comes with empty arrays.

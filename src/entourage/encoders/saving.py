@@ -50,7 +50,7 @@ def small_encoder_for(items: Items) -> str:
     Parameters
     ----------
     items : ImageSet or Embeddings
-        Of pictures a few are looked at; those that cannot be decoded say nothing.
+        A few of the pictures are inspected; those that cannot be decoded are ignored.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def load_encoder(folder: str | PathLike[str]) -> Any:
 
 
 def encoder_fingerprint(encoders: Sequence[Any]) -> str:
-    """Name encoders by their weights and the way they prepare pictures: what vectors say of their origin.
+    """Identify encoders by their weights and preprocessing, to record which encoder made some vectors.
 
     Parameters
     ----------

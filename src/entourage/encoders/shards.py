@@ -1,4 +1,4 @@
-"""Many pictures into one file of vectors, shard by shard: interrupted, it goes on with the shards that are missing.
+"""Many pictures into one file of vectors, shard by shard; an interrupted run resumes with the missing shards.
 
     OUT.parts/plan.json    what is embedded, and by what: shards of another run are never mixed in
     OUT.parts/00000.npz    a shard: its rows, their vectors, and the paths of pictures that cannot be decoded

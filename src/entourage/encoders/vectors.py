@@ -1,4 +1,4 @@
-"""An encoder on top of vectors that exist already: linear, or with hidden layers."""
+"""An encoder on top of existing vectors: linear, or with hidden layers."""
 
 from typing import Any
 

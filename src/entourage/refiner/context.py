@@ -3,7 +3,7 @@
     z_i^t = normalise(z_i^{t-1} + sum_j w_ij z_j^{t-1}),   z^0 = x
     e_i^t = normalise(b x_i + (1 - b) z_i^t)
 
-Nodes of the graph attend to each other. Queries from outside attend to the nodes, which go on being refined at the
+Nodes of the graph attend to each other. Queries from outside attend to the nodes, which are refined further at the
 same pace, so that refined queries are compared with the refined gallery.
 
 N items, G nodes, k neighbours, T steps, d dimensions.

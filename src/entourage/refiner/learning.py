@@ -1,7 +1,7 @@
 """Learning the relational recipe from labels: everything is chosen in rehearsals, on training classes alone.
 
 In order, each with what was chosen before it: the base map (whitening by some shrinkage, then a head trained for some
-steps, then the shrinkage again) with the universal scorer; how many neighbours to look at, with the universal scorer or
+steps, then the shrinkage again) with the universal scorer; how many neighbours to use, with the universal scorer or
 one adapted to the edges of other rehearsals; how sharply to weigh them and how much to keep of the item itself. Doing
 nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing nothing, and which
 in sparse galleries lose at most a point of MAP@R. That makes 22 settings at most.

@@ -34,7 +34,7 @@ class Warnings(Block):
 
 @dataclass(frozen=True)
 class Facts(Block):
-    """Names and values, a line each."""
+    """Names and values, one line each."""
 
     caption: str
     values: Mapping[str, Any]

@@ -52,7 +52,7 @@ def resume_advice(kept: Path | None, what: str) -> str:
 
 @contextmanager
 def begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
-    """Begin or resume a run in the folder `partial`; a failure that leaves nothing to resume restores what was there."""
+    """Begin or resume a run in the folder `partial`; a failure that leaves nothing to resume undoes it."""
     replaced = partial.with_name(f".{partial.name}.replaced")
     if partial.exists() and not resume:
         shutil.rmtree(replaced, ignore_errors=True)  # left by a crash

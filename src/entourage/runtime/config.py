@@ -1,6 +1,6 @@
 """Settings of a system: one frozen dataclass, whose fields a TOML file and command-line flags set alike.
 
-A setting that nobody knows is an error, and so is one of the wrong type: a typing mistake must not cost a night.
+An unknown setting is an error, and so is a value of the wrong type: a typo must not cost a night of training.
 """
 
 import os

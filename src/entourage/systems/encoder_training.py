@@ -1,4 +1,4 @@
-"""What training an encoder takes, whatever it is trained by: pictures, held-out classes, optimiser, run folder.
+"""What every system needs to train an encoder: pictures, held-out classes, optimiser, run folder.
 
     with encoder_training(images, settings) as training:
         ...                                       # a system builds what it trains besides the encoder
@@ -106,7 +106,7 @@ def encoder_training(
 
 @dataclass(frozen=True, eq=False)
 class EncoderTraining:
-    """An encoder, what it is trained and judged on, and where its run is kept."""
+    """An encoder, what it is trained and evaluated on, and where its run is kept."""
 
     images: Items
     """N pictures, or vectors in their place."""
@@ -281,7 +281,7 @@ class EncoderTraining:
         Parameters
         ----------
         *groups : dict
-            What learns besides the encoder, as {"params": [...], "lr": ..., "weight_decay": ...}; without "lr" and
+            Further groups of parameters, as {"params": [...], "lr": ..., "weight_decay": ...}; without "lr" and
             "weight_decay" the encoder's.
 
         Returns
@@ -306,14 +306,14 @@ class EncoderTraining:
         patience_from: int = 0,
         depends_on: Sequence[nn.Module] = (),
     ) -> TrainedEncoder:
-        """Train the encoder, and with it what a system has besides; leave both as they were in the best epoch.
+        """Train the encoder and any other parts of the system; leave all with the weights of the best epoch.
 
         Parameters
         ----------
         parts : dict of str to torch.nn.Module
-            What is trained besides the encoder, by name.
+            The other parts that are trained, by name.
         loss : callable
-            Of a batch, as `batches(epoch)` gives it.
+            The loss of a batch, as `batches(epoch)` gives it.
         optimizer : torch.optim.Optimizer, optional
             Default: that of the encoder alone.
         batches : callable, optional

@@ -1,4 +1,4 @@
-"""What a run of a system depends on, in one word: a checkpoint of another run is known by it."""
+"""A fingerprint of what a run depends on, by which a checkpoint of another run is recognised."""
 
 import hashlib
 import json

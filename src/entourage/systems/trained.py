@@ -1,4 +1,4 @@
-"""What every system takes besides pictures and settings, and what it gives back; without torch."""
+"""What every system takes besides pictures and settings, and what it returns; without torch."""
 
 from os import PathLike
 from typing import Any, NamedTuple, TypedDict

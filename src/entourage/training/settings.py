@@ -44,7 +44,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class Checkpointing:
-    """Where a run is kept while it goes on, so that it can be resumed."""
+    """Where the state of a run is kept during training, so that it can be resumed."""
 
     path: Path
     """A file replaced after every epoch; the caller removes it once the result is safe."""

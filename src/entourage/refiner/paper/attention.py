@@ -45,7 +45,7 @@ class Projection(nn.Module):
 
 @dataclass(frozen=True)
 class Offer:
-    """What context items offer in one block, whoever asks."""
+    """The keys and values of context items in one block, for any query."""
 
     table: Tensor
     """(M, 2d): the key and the value of each item, side by side."""
@@ -79,7 +79,7 @@ class CrossAttention(nn.Module):
         self.value = Projection(dim)
 
     def prepare(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """What a context item (..., d) offers, whoever asks: hidden keys and hidden values, each (..., d)."""
+        """Compute hidden keys and hidden values of context items (..., d), each (..., d), for any query."""
         return self.key.hidden(context), self.value.hidden(context)
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

@@ -37,11 +37,11 @@ class CrossImageBlocks(nn.Module):
     Parameters
     ----------
     dim : int
-        d.
+        d, the dimensions of the embeddings.
     channels : int
-        c, of the feature maps.
+        c, the channels of the feature maps.
     n_blocks : int
-        N.
+        N, the number of blocks.
     """
 
     places: Any  # a Sequential of Linear and LayerNorm
@@ -59,7 +59,7 @@ class CrossImageBlocks(nn.Module):
         self.scale = math.sqrt(dim)
 
     def __len__(self) -> int:
-        """N."""
+        """N, the number of blocks."""
         return len(self.blocks)
 
     @property

@@ -34,11 +34,11 @@ class KeySpace:
 
     @property
     def places(self) -> int:
-        """L, places of an image."""
+        """L, the number of places of an image."""
         return self.shape[0] * self.shape[1]
 
     def __len__(self) -> int:
-        """N, images."""
+        """N, the number of images."""
         return len(self.keys) // self.places
 
 

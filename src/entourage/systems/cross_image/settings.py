@@ -25,7 +25,7 @@ class CrossImageSettings(EncoderSettings):
     conditional_weight: float = 0.5
     """Share of the conditional similarities in the loss, the rest being the unconditional ones'; 0 is the baseline."""
     negatives: int | None = None
-    """Condition each image on so many of the most similar images of other classes only; None for all of the batch."""
+    """Condition each image on this many of the most similar images of other classes; None for all of the batch."""
     block_learning_rate: float | None = None
     """Learning rate of the blocks; None for the encoder's."""
     pairs_at_once: int = 2048

@@ -152,9 +152,9 @@ def only_one_finds(before: np.ndarray, *, found_at: int = 1, lost_at: int = 30) 
     before : ndarray of int, shape (K, N)
         How many items stand before the nearest match, slice by slice (see evaluation.nearest_matches).
     found_at : int
-        The slice finds a match among so many: recall@1 is 1.
+        The slice finds a match among this many items: recall@1 is 1.
     lost_at : int
-        No other slice finds one among so many: recall@30 is 0.
+        No other slice finds a match among this many items: recall@30 is 0.
 
     Returns
     -------

@@ -23,7 +23,7 @@ class Learners(nn.Module):
     Parameters
     ----------
     n_items : int
-        n.
+        n, the number of training items.
     losses : list of torch.nn.Module
         One for each learner, of slices (b, d / K).
     whole : torch.nn.Module

@@ -84,7 +84,7 @@ def find_contexts(
     size : int, optional
         Items in a group by "reciprocal", or in a chunk by "nearest"; default: 7, or all if there are fewer.
     k1 : int
-        Neighbours that "reciprocal" looks at.
+        Number of neighbours that "reciprocal" considers.
     batch : tuple of int
         Chunks in a group, and items in a chunk of a cluster.
     n_clusters : int, optional
@@ -157,7 +157,7 @@ def reciprocal_contexts(items: Embeddings, size: int = GROUP_SIZE, k1: int = K1)
     size : int
         Items in a group: the nearest reciprocal neighbours; where there are fewer, other nearest items fill it.
     k1 : int
-        Neighbours that are looked at.
+        Number of neighbours that are considered.
 
     Returns
     -------

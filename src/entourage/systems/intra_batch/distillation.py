@@ -20,7 +20,7 @@ def class_probability_loss(student: Tensor, teacher: Tensor, temperature: float 
     student, teacher : Tensor, shape (b, C)
         Logits.
     temperature : float
-        T.
+        T, which divides the logits.
 
     Returns
     -------

@@ -264,7 +264,7 @@ def test_unusable_data_are_refused(refiner, seen, unseen):
 MEASURE = """
 import numpy as np
 from entourage.neighbors import exact
-from entourage.refiner.estimator import PaperRefiner
+from entourage.refiner import PaperRefiner
 
 def most_memory_so_far():  # in bytes; unlike ru_maxrss, not inherited from the process that started this one
     return next(1024 * int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -3,6 +3,8 @@
 b items in a batch, d dimensions.
 """
 
+from typing import cast
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -36,7 +38,7 @@ class SelfAttentionNetwork(nn.Module):
 
     def forward(self, e: Tensor) -> Tensor:
         context = e[:, None]  # (b, 1, d)
-        for block in self.blocks:
+        for block in (cast(CrossAttention, each) for each in self.blocks):
             e = F.normalize(e + block(e, *block.prepare(context))[0], dim=1)
         return e
 
@@ -64,7 +66,7 @@ def train_network(
         FitSettings(epochs=epochs, patience=patience),
         batches=lambda epoch: class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch),
         loss=loss,
-        evaluate=held_out and (lambda: mean_average_precision_at_r(apply_network(network, held_out))),
+        evaluate=(lambda: mean_average_precision_at_r(apply_network(network, held_out))) if held_out else None,
     )
 
 

@@ -1,13 +1,17 @@
 """`entourage compare`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from entourage.cli.options import Json, Labels, Vectors, check_labelled
 from entourage.cli.output import facts, print_report, print_warnings, unfolded
 from entourage.errors import EntourageError, InputError
+from entourage.values import Embeddings
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["compare"]
 
@@ -57,12 +61,16 @@ def compare(
     document = comparison.document()
     if per_class:
         document["harm"] = comparison.harm(against=against)
-    parts = [facts(comparison.protocol), tables.scores_table(document), tables.settings_table(document)]
+    parts: list[Table | str] = [
+        facts(comparison.protocol),
+        tables.scores_table(document),
+        tables.settings_table(document),
+    ]
     parts += tables.harm_tables(document["harm"]) if per_class else []
     print_report(document, as_json, *map(unfolded, parts))
 
 
-def _split_by_file(items, vectors: Path, split: str):
+def _split_by_file(items: Embeddings, vectors: Path, split: str) -> tuple[Embeddings, Embeddings]:
     from entourage.compare.splits import split_given
     from entourage.stores.labels import read_labels
 

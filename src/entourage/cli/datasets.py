@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from entourage.cli.options import Json
 from entourage.cli.output import print_report, print_warnings
 from entourage.errors import InputError
 from entourage.runtime.warnings import collected_warnings
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["datasets"]
 
@@ -43,7 +46,7 @@ def datasets(
     print_report({"root": root and str(root)} | row, as_json, f"{name} is under {root}: {row['note']}")
 
 
-def _table(rows: list[dict]):
+def _table(rows: list[dict]) -> "Table":
     from rich.table import Table
 
     table = Table("name", "images", "state", box=None, padding=(0, 2, 0, 0))

@@ -57,11 +57,20 @@ def embed(
         from entourage.runs.unfinished import resume_advice
 
         encoders = [encoder_of(each) for each in model]
-        options = {"shard_size": shard_size, "workers": workers, "device": device}
-        options |= {"resume": resume, "overwrite": overwrite, "strict": strict}
         try:
             with terminal_progress(log=not as_json) as progress:
-                written = embed_to_file(encoders, pictures, out, progress=progress, **options)
+                written = embed_to_file(
+                    encoders,
+                    pictures,
+                    out,
+                    shard_size=shard_size,
+                    workers=workers,
+                    device=device,
+                    resume=resume,
+                    overwrite=overwrite,
+                    strict=strict,
+                    progress=progress,
+                )
         except KeyboardInterrupt:
             typer.echo(f"stopped; {resume_advice(parts_of(out), 'what is done')}", err=True)
             raise

@@ -40,6 +40,8 @@ def evaluate(
     Gives recall@k, R-precision, MAP@R, mAP@1000 and NMI. Where the files carry cameras or sequences, items of a query's
     own camera or sequence are left out, and the mAP of person re-identification is added.
     """
+    import numpy as np
+
     from entourage.evaluation import evaluate_embeddings
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
@@ -49,15 +51,15 @@ def evaluate(
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
     items = read_vectors(vectors, labels=labels, exclusions=exclusions)
     check_labelled(items, vectors, "--labels")
-    target = None if gallery is None else read_vectors(gallery, labels=gallery_labels, exclusions=exclusions)
-    if target is not None:
+    target = None
+    if gallery is not None:
+        target = read_vectors(gallery, labels=gallery_labels, exclusions=exclusions)
         check_labelled(target, gallery, "--gallery-labels")
-    if target is not None and same_file(gallery, vectors):
-        if gallery_labels is not None and target.labels.astype(str).tolist() != items.labels.astype(str).tolist():
-            raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
-        target = None  # one set, in which no item finds itself
+        if same_file(gallery, vectors):
+            if gallery_labels is not None and np.any(np.asarray(target.labels, str) != np.asarray(items.labels, str)):
+                raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
+            target = None  # one set, in which no item finds itself
     with terminal_progress() as progress:
-        options = {"no_match": no_match, "junk": junk, "nmi": nmi, "seed": seed}
-        scores = evaluate_embeddings(items, target, progress=progress, **options)
+        scores = evaluate_embeddings(items, target, no_match=no_match, junk=junk, nmi=nmi, seed=seed, progress=progress)
     print_warnings(list(scores.warnings))
     print_report(scores.document(), as_json, facts(scores.protocol), facts(scores.metrics, percent=True))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from entourage.errors import InputError
+from entourage.values import Embeddings
 
 __all__ = [
     "DataOptions",
@@ -53,6 +54,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on s
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random numbers.")]
 
 
-def check_labelled(items, path: Path, option: str) -> None:
+def check_labelled(items: Embeddings, path: Path, option: str) -> None:
     if items.labels is None:
         raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}")

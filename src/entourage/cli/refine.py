@@ -1,12 +1,15 @@
 """`entourage refine`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from entourage.cli.options import DataOptions, Json, Overwrite, Root, Vectors
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["refine"]
 
@@ -100,7 +103,7 @@ def refine(
     with terminal_progress() as progress:
         result = refine_file(request, progress=progress)
     print_warnings(list(result.warnings))
-    tables = [facts({**result.protocol, **result.metrics})]
+    tables: list[Table | str] = [facts({**result.protocol, **result.metrics})]
     if result.scores:
         tables.append(side_by_side(*result.scores.items()))
     written = " and ".join(map(str, result.written.values()))

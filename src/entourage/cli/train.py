@@ -70,15 +70,25 @@ def train(
     chosen = train_settings(system, preset=preset, config=config, flags=flags, pairs=settings or ())
 
     from entourage.runs.layout import partial_of
-    from entourage.runs.train import train_run
+    from entourage.runs.train import TrainRequest, train_run
     from entourage.runs.unfinished import resume_advice
     from entourage.runtime.progress import terminal_progress
 
-    options = {"system": system, "settings": chosen, "root": root, "data_options": from_pairs(data_options or [])}
-    options |= {"nmi": nmi, "strict": strict, "resume": resume, "overwrite": overwrite}
+    request = TrainRequest(
+        images,
+        out,
+        system=system,
+        settings=chosen,
+        root=root,
+        data_options=from_pairs(data_options or []),
+        nmi=nmi,
+        strict=strict,
+        resume=resume,
+        overwrite=overwrite,
+    )
     try:
         with collected_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
-            run = train_run(images, out, **options, progress=progress)
+            run = train_run(request, progress=progress)
     except KeyboardInterrupt:
         typer.echo(f"stopped; {resume_advice(partial_of(out), 'the finished epochs')}", err=True)
         raise

@@ -110,6 +110,9 @@ class SameKindTransformer(OneToOneFeatureMixin, TransformerMixin):
 
     n_features_in_: int
 
+    def __init_subclass__(cls, auto_wrap_output_keys: tuple[str, ...] | None = ("transform",), **options: Any) -> None:
+        super().__init_subclass__(auto_wrap_output_keys=auto_wrap_output_keys, **options)
+
     @property
     def _n_features_out(self) -> int:
         return self.n_features_in_

@@ -63,6 +63,7 @@ class ContextRefiner(RefiningEstimator):
 
     recipe = "relational"
     system = "context_refiner"
+    network_: RelationalNetwork
 
     def __init__(self, n_neighbors: int | None = None, n_steps: int | None = None, random_state: int = 0) -> None:
         self.n_neighbors = n_neighbors
@@ -137,7 +138,9 @@ class ContextRefiner(RefiningEstimator):
         return RefinerSettings(n_neighbors, n_steps, int(self.random_state))
 
 
-def _fit_relational(settings: RefinerSettings, items: Embeddings, progress: Progress | None) -> tuple:
+def _fit_relational(
+    settings: RefinerSettings, items: Embeddings, progress: Progress | None
+) -> tuple[RelationalNetwork, dict[str, Any]]:
     with needs_training("learning a refiner from labels"):
         from entourage.refiner.learning import fit_relational
 

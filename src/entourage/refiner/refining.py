@@ -8,19 +8,19 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from entourage.errors import EntourageWarning, InputError, ModelError, NotFittedError
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
-from entourage.refiner.serving import ServedGallery
+from entourage.refiner.serving import RefinesQueries, ServedGallery
 from entourage.runtime.progress import Progress
 from entourage.stores import model_config, read_model, usable_model, write_model
-from entourage.values import Attention, Embeddings, Trajectory
+from entourage.values import Attention, Embeddings, FloatArray, IntArray, Trajectory
 
-__all__ = ["REFINERS", "RefiningEstimator"]
+__all__ = ["REFINERS", "RefiningEstimator", "RefiningNetwork"]
 
 Refiner = TypeVar("Refiner", bound="RefiningEstimator")
 
@@ -28,7 +28,45 @@ REFINERS = {"context_refiner": "ContextRefiner", "paper_refiner": "PaperRefiner"
 """The estimator that each `system` of a model folder is opened by."""
 
 
-class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
+class RefiningNetwork(Protocol):
+    """What a fit leaves: RelationalNetwork or PaperNetwork."""
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers were learned."""
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Its weights by the names they have in files."""
+
+    def refine(
+        self,
+        items: Embeddings,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress: Progress | None = None,
+        *,
+        last_only: bool = False,
+    ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
+        """Yield e^t (N, d), weights^t (N, k) and gallery rows (N, k) for t = 0..n_steps, or for the last alone."""
+
+    def refine_both(
+        self,
+        items: Embeddings,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress: Progress | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """The refined items (N, d) and the refined gallery (M, d)."""
+
+    def prepare(
+        self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
+    ) -> RefinesQueries:
+        """What queries need of a gallery, computed once."""
+
+
+class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn has no types
     """An estimator that refines embeddings among their neighbours with the network it has fitted.
 
     Each refiner has its own `fit`, which sets network_, n_neighbors_, n_steps_, n_features_in_ and the report.
@@ -38,7 +76,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
     """What the command line and reports call it."""
     system: str
     """What config.json calls it."""
-    network_: Any
+    network_: RefiningNetwork
     n_neighbors_: int
     n_steps_: int
     n_features_in_: int
@@ -138,7 +176,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
 
     def iter_steps(
         self, X: Any, context: Any = None, *, steps: int | None = None, progress: Progress | None = None
-    ) -> Iterator[np.ndarray]:
+    ) -> Iterator[FloatArray]:
         """Yield the steps of `trajectory` one by one, so that they need not all be held in memory.
 
         Parameters
@@ -170,7 +208,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         """
         _, items, gallery = self._prepare(X, context)
         (_, _, rows), *states = self._states(items, gallery, self.n_steps_, progress)
-        return Attention(np.stack([weights for _, weights, _ in states]), items.ids, gallery.ids[rows])
+        weights = np.stack([of_step for _, of_step, _ in states if of_step is not None])  # (T, N, k)
+        return Attention(weights, items.ids, gallery.ids[rows])
 
     def with_neighbors(self: Refiner, n_neighbors: int) -> Refiner:
         """Return a copy of this fitted refiner that attends to another number of neighbours, without fitting again.
@@ -206,13 +245,14 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
 
     def _states(
         self, items: Embeddings, gallery: Embeddings, n_steps: int, progress: Progress | None, **options: Any
-    ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
-        """(e^t, weights^t, rows) for t = 0..n_steps; nothing is weighed at t = 0."""
+    ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
+        """(e^t (N, d), weights^t (N, k), rows (N, k)) for t = 0..n_steps; the weights at t = 0 are None."""
         return self.network_.refine(items, gallery, self.n_neighbors_, n_steps, progress, **options)
 
     def _last_state(
         self, items: Embeddings, gallery: Embeddings, n_steps: int, progress: Progress | None, **options: Any
-    ) -> np.ndarray:
+    ) -> FloatArray:
+        """e^t (N, d) for t = n_steps."""
         *_, (last, _, _) = self._states(items, gallery, n_steps, progress, last_only=True, **options)
         return last
 
@@ -320,9 +360,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         self.network_ = self._network(arrays)
 
     @abstractmethod
-    def _network(self, arrays: dict[str, np.ndarray]) -> Any:
+    def _network(self, arrays: dict[str, np.ndarray]) -> RefiningNetwork:
         """The network that was saved as these arrays."""
 
     @abstractmethod
     def _check_settings(self) -> object:
-        """Refuse a parameter that cannot be, by its name; the settings as fit uses them."""
+        """The settings as fit uses them; an InputError names a parameter whose value is not possible."""

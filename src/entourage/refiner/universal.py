@@ -7,11 +7,13 @@ the command that makes it.
 import functools
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.scorer import estimated_purity
 from entourage.refiner.settings import RefinerSettings
+from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
 __all__ = ["Forecast", "UNIVERSAL_FILE", "fit_universal", "forecast", "universal_network"]  # noqa: RUF022
@@ -68,7 +70,7 @@ def universal_network(n_neighbors: int | None = None) -> RelationalNetwork:
     return network if n_neighbors is None else replace(network, n_neighbors=int(n_neighbors))
 
 
-def forecast(items: Embeddings, *, progress=None, graph: Graph | None = None) -> Forecast:
+def forecast(items: Embeddings, *, progress: Progress | None = None, graph: Graph | None = None) -> Forecast:
     """Judge without labels whether the universal scorer would help.
 
     Parameters
@@ -91,8 +93,8 @@ def forecast(items: Embeddings, *, progress=None, graph: Graph | None = None) ->
 
 
 def fit_universal(
-    settings: RefinerSettings, items: Embeddings, progress=None
-) -> tuple[RelationalNetwork, dict, Graph | None]:
+    settings: RefinerSettings, items: Embeddings, progress: Progress | None = None
+) -> tuple[RelationalNetwork, dict[str, Any], Graph | None]:
     """The universal network for items without labels.
 
     Where the forecast is that it would not help, the network leaves vectors as they are, and the report says so.
@@ -126,7 +128,9 @@ def fit_universal(
     return network, report, graph.with_neighbors(network.n_neighbors) if reusable else None
 
 
-def _report(settings: RefinerSettings, items: Embeddings, network: RelationalNetwork, expected: Forecast) -> dict:
+def _report(
+    settings: RefinerSettings, items: Embeddings, network: RelationalNetwork, expected: Forecast
+) -> dict[str, Any]:
     protocol = {
         "recipe": "relational",
         "labels": "none: the universal scorer" if items.labels is None else "too few classes: the universal scorer",

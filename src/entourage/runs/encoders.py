@@ -2,17 +2,21 @@
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.runs.layout import is_partial, partial_of
 from entourage.stores import encoder_of_vectors
+
+if TYPE_CHECKING:
+    from entourage.encoders.protocol import Encoder
 
 __all__ = ["check_ended", "check_made_by", "encoder_of", "warn_of_corrupt"]
 
 _UNTRAINED = ("auto", "small", "small-rgb", "linear", "mlp")  # encoders by name that have no weights of their own
 
 
-def encoder_of(model: str | Path):
+def encoder_of(model: str | Path) -> "Encoder":
     """Load the encoder of a run or of a folder written by `save_encoder`, or a Hugging Face model by folder or name."""
     from entourage.encoders import build_encoder, load_encoder
     from entourage.encoders.saving import saved_encoder

@@ -1,7 +1,7 @@
 """A refiner fitted and written as a model folder; an interrupted fit of the published recipe can be resumed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from entourage.errors import FileError, InputError
 from entourage.runs.layout import checkpoint_of
@@ -42,7 +42,7 @@ def build_refiner(
     from entourage.refiner.recipes import RECIPES
 
     check_known(recipe, RECIPES, "--recipe")
-    given = {name: value for name, value in of_the_paper.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in of_the_paper.items() if value is not None}
     if given and recipe != "paper":
         name, value = next(iter(given.items()))
         raise InputError(
@@ -122,7 +122,7 @@ def fit_to_folder(
     """
     check_model_place(out, recipe=refiner.recipe, resume=resume, overwrite=overwrite)
     checkpoint = checkpoint_for(out, refiner.recipe)
-    kept = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
+    kept: dict[str, Any] = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
     try:
         refiner.fit(items, **kept, progress=progress)
     except InputError:

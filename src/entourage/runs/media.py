@@ -4,19 +4,24 @@ Pictures stay where they are and are loaded again when they are drawn; texts are
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from entourage import data
+from entourage.data.image_set import ImageSet
 from entourage.errors import CorruptImage, EntourageError, EntourageWarning, InputError
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
+
     from entourage.figures.appearance import Appearance
 
 __all__ = ["Media", "PictureSource", "appearance_of", "check_pictures", "load_pictures"]
+
+_Place: TypeAlias = tuple[ImageSet, int]  # a picture: the set it is in, and its row there
 
 
 @dataclass(frozen=True)
@@ -33,18 +38,23 @@ class PictureSource:
     """Options of the dataset."""
 
     @classmethod
-    def located(cls, source: str, root: Path | None = None, split: str = "test", options: dict | None = None):
+    def located(
+        cls, source: str, root: Path | None = None, split: str = "test", options: dict | None = None
+    ) -> "PictureSource":
         """A source that is found from any working directory: paths are made absolute, names of datasets stay."""
         absolute = source if source in data.DATASETS else str(Path(source).absolute())
         return cls(absolute, None if root is None else str(root.absolute()), split, options or {})
 
-    def load(self) -> list:
+    def load(self) -> list[ImageSet]:
         """Load an image set for each split."""
-        sets = [data.load(self.source, split.strip(), self.root, **self.options) for split in self.split.split(",")]
-        if not all(hasattr(images, "picture") for images in sets):
-            raise InputError(
-                f"{self.source} holds vectors; wanted pictures to show: name a folder, a .csv or a dataset"
-            )
+        sets: list[ImageSet] = []
+        for split in self.split.split(","):
+            images = data.load(self.source, split.strip(), self.root, **self.options)
+            if isinstance(images, Embeddings):
+                raise InputError(
+                    f"{self.source} holds vectors; wanted pictures to show: name a folder, a .csv or a dataset"
+                )
+            sets.append(images)
         return sets
 
 
@@ -59,14 +69,16 @@ class Media:
     context_texts: Sequence[str] | None = None
     """A text for each item of the gallery."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.pictures is not None and self.texts is not None:
             raise InputError("pictures and texts are both given; wanted one of them to show: leave the other out")
         if self.context_texts is not None and self.texts is None:
             raise InputError("context_texts are given without texts; wanted those of the items, too: give texts")
 
 
-def appearance_of(items: Embeddings, place: int, sets: list | None, texts: Sequence[str] | None) -> "Appearance":
+def appearance_of(
+    items: Embeddings, place: int, sets: list[ImageSet] | None, texts: Sequence[str] | None
+) -> "Appearance":
     """Choose how items are shown: by pictures, texts or ids.
 
     Parameters
@@ -104,7 +116,7 @@ def check_pictures(source: PictureSource, items: Embeddings, context: Embeddings
         )
 
 
-def load_pictures(source: PictureSource) -> list | None:
+def load_pictures(source: PictureSource) -> list[ImageSet] | None:
     """Load the image sets; None and a warning where they no longer exist."""
     try:
         return source.load()
@@ -117,9 +129,9 @@ def load_pictures(source: PictureSource) -> list | None:
         return None
 
 
-def _picture_of(items: Embeddings, place: int, sets: list):
+def _picture_of(items: Embeddings, place: int, sets: list[ImageSet]) -> "Callable[[int], Image] | None":
     """A function of a row that gives its picture, or raises CorruptImage; None where no item has one."""
-    found = _by_id(items, sets) if items.named else _in_order(items, place, sets)
+    found: Sequence[_Place | None] | None = _by_id(items, sets) if items.named else _in_order(items, place, sets)
     if found is None:
         text = f"there are {_counts(sets)} pictures for {len(items)} items without ids; wanted as many: ids are shown"
         warnings.warn(text, EntourageWarning, stacklevel=4)
@@ -133,28 +145,28 @@ def _picture_of(items: Embeddings, place: int, sets: list):
     if len(missing) == len(items):
         return None
 
-    def picture(row: int):
-        if found[row] is None:
+    def picture(row: int) -> "Image":
+        known = found[row]
+        if known is None:
             raise CorruptImage(items.ids[row], "there is no picture of this id")
-        images, place = found[row]
+        images, place = known
         return images.picture(place)
 
     return picture
 
 
-def _by_id(items: Embeddings, sets: list) -> list:
+def _by_id(items: Embeddings, sets: list[ImageSet]) -> list[_Place | None]:
     rows = {str(item): (images, row) for images in reversed(sets) for row, item in enumerate(images.ids)}
     return [rows.get(item) for item in items.ids.astype(str).tolist()]
 
 
-def _counts(sets: list) -> str:
+def _counts(sets: list[ImageSet]) -> str:
     return " and ".join(str(len(images)) for images in sets)
 
 
-def _in_order(items: Embeddings, place: int, sets: list) -> list | None:
+def _in_order(items: Embeddings, place: int, sets: list[ImageSet]) -> list[_Place] | None:
     """Of all sets one after the other if that makes as many, else of the set at that place; None if neither does."""
     every = [(images, row) for images in sets for row in range(len(images))]
     if len(every) != len(items):
-        images = sets[place] if place < len(sets) else []
-        every = [(images, row) for row in range(len(images))]
+        every = [(images, row) for images in sets[place : place + 1] for row in range(len(images))]
     return every if len(every) == len(items) else None

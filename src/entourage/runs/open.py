@@ -7,11 +7,12 @@ from entourage.runs.layout import CONFIG, RUN, is_partial
 from entourage.runs.refinement_run import RefinementRun, open_refinement
 from entourage.runs.training_run import TrainingRun, open_training
 from entourage.runtime.progress import Progress
+from entourage.stores import StrPath
 
 __all__ = ["open_run"]
 
 
-def open_run(folder, *, progress: Progress | None = None) -> RefinementRun | TrainingRun:
+def open_run(folder: StrPath, *, progress: Progress | None = None) -> RefinementRun | TrainingRun:
     """Open a refinement run or a training run, whichever the folder holds.
 
     Parameters

@@ -93,8 +93,13 @@ class RefineRequest:
         return Media(pictures, texts, context_texts)
 
     def _check_needed(self) -> None:
-        of_run = {"--labels": self.labels, "--context-labels": self.context_labels, "--pictures": self.pictures}
-        of_run |= {"--texts": self.texts, "--context-texts": self.context_texts}
+        of_run = {
+            "--labels": self.labels,
+            "--context-labels": self.context_labels,
+            "--pictures": self.pictures,
+            "--texts": self.texts,
+            "--context-texts": self.context_texts,
+        }
         of_gallery = {"--context-labels": self.context_labels, "--context-texts": self.context_texts}
         of_pictures = {"--root": self.root, "--data-option": self.data_options or None}
         if self.run is None:
@@ -127,15 +132,13 @@ class RefineRequest:
         if self.out is not None:
             check_writable_like(self.vectors, self.out, overwrite=self.overwrite)
         if self.context_out is not None:
-            self._check_context_out()
+            self._check_context_out(self.context_out)
 
-    def _check_context_out(self) -> None:
+    def _check_context_out(self, context_out: Path) -> None:
         if self.context is None:
-            raise InputError(
-                f"--context-out is {self.context_out} but there is no gallery; add --context or leave it out"
-            )
-        check_writable_like(self.context, self.context_out, overwrite=self.overwrite)
-        if self.out is not None and self.context_out.absolute() == self.out.absolute():
+            raise InputError(f"--context-out is {context_out} but there is no gallery; add --context or leave it out")
+        check_writable_like(self.context, context_out, overwrite=self.overwrite)
+        if self.out is not None and context_out.absolute() == self.out.absolute():
             raise InputError(f"--out and --context-out are both {self.out}; give the refined gallery a name of its own")
 
 

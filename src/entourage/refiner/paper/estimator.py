@@ -82,6 +82,7 @@ class PaperRefiner(RefiningEstimator):
 
     recipe = "paper"
     system = "paper_refiner"
+    network_: "PaperNetwork"
     history_: History
 
     def __init__(

@@ -6,9 +6,11 @@ draw("drift", run)                  # a matplotlib Figure
 write_figure("drift", run, "drift.png")
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from entourage.errors import InputError
 from entourage.runs.figures.options import FigureOptions
@@ -18,7 +20,12 @@ from entourage.runtime.config import check_known
 from entourage.stores import check_free
 from entourage.systems import SYSTEMS
 
-__all__ = ["FIGURES", "FigureKind", "FigureOptions", "applicable", "draw", "write_figure"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from entourage.figures.motion import DriftFrames
+
+__all__ = ["FIGURES", "FigureKind", "FigureOptions", "applicable", "draw", "draw_motion", "write_figure"]
 
 
 @dataclass(frozen=True)
@@ -36,14 +43,16 @@ class FigureKind:
     """Of which systems' trainings."""
     wants: tuple[str, ...] = ()
     """What the run must have: labels, steps, refiner, slices, gradients, pictures."""
-    moves: bool = False
-    """Whether it can be drawn as motion too."""
+    motion: str | None = None
+    """What draws it of a refinement run as motion; None where nothing moves."""
 
-    def draw(self, run: RefinementRun | TrainingRun, options: FigureOptions | None = None):
+    def draw(self, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure | DriftFrames":
         """Draw a matplotlib Figure or, with options.motion, a sequence of frames."""
         function = self.refinement if isinstance(run, RefinementRun) else self.training
-        module, name = function.split(":")
-        return getattr(import_module(f"entourage.runs.figures.{module}"), name)(run, options or FigureOptions())
+        if function is None:
+            raise InputError(f"{self.name} is no figure of {run.folder}; wanted one of {', '.join(applicable(run))}")
+        figure: Figure = _function(function)(run, options or FigureOptions())
+        return figure
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -51,10 +60,19 @@ class FigureKind:
         return ("refinement",) * bool(self.refinement) + self.systems * bool(self.training)
 
 
+def _function(named: str) -> Callable[..., Any]:
+    """The function of module:function, imported when it is needed."""
+    module, name = named.split(":")
+    function: Callable[..., Any] = getattr(import_module(f"entourage.runs.figures.{module}"), name)
+    return function
+
+
 FIGURES: dict[str, FigureKind] = {
     kind.name: kind
     for kind in (
-        FigureKind("drift", "where items lie before and where they go", "refinement:drift", moves=True),
+        FigureKind(
+            "drift", "where items lie before and where they go", "refinement:drift", motion="refinement:drift_motion"
+        ),
         FigureKind(
             "query",
             "one query, and its neighbours before and after",
@@ -115,7 +133,7 @@ def applicable(run: RefinementRun | TrainingRun, options: FigureOptions | None =
     return [name for name, kind in FIGURES.items() if not _lacks(kind, run, options or FigureOptions())]
 
 
-def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None):
+def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure | DriftFrames":
     """Draw a figure of a run.
 
     Parameters
@@ -150,7 +168,7 @@ def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | N
 def write_figure(
     kind: str,
     run: RefinementRun | TrainingRun,
-    out,
+    out: str | Path,
     options: FigureOptions | None = None,
     *,
     overwrite: bool = False,
@@ -179,22 +197,30 @@ def write_figure(
     if moves:
         motion.check_motion(out)  # what is missing is named before the work
     drawn = draw(kind, run, replace(options, motion=moves))
-    if moves:
+    if isinstance(drawn, motion.DriftFrames):
         motion.write_motion(drawn, out, progress=run.progress)
     else:
         save(drawn, out)
 
 
-def _lacks(kind: FigureKind, run, options: FigureOptions) -> str | None:
+def _lacks(kind: FigureKind, run: RefinementRun | TrainingRun, options: FigureOptions) -> str | None:
     """What a run would have to be to have that picture; None if it is."""
     if ("refinement" if isinstance(run, RefinementRun) else run.system) not in kind.runs:
         return f"a run of {' or '.join(kind.runs)}"
+    return _refinement_lacks(kind, run) if isinstance(run, RefinementRun) else _training_lacks(kind, run, options)
+
+
+def _refinement_lacks(kind: FigureKind, run: RefinementRun) -> str | None:
     if "labels" in kind.wants and run.per_query is None:
         return "a refinement with labels (--labels)"
     if "steps" in kind.wants and run.n_steps < 1:
         return "a refinement of 1 step or more (--steps)"
     if "refiner" in kind.wants and not run.has_refiner:
         return "a refiner that is applied with other settings, which the network of a training is not"
+    return None
+
+
+def _training_lacks(kind: FigureKind, run: TrainingRun, options: FigureOptions) -> str | None:
     if "slices" in kind.wants and run.system != "divide" and options.slices is None:
         return "slices, of which a baseline has none (--slices cuts it)"
     if "pictures" in kind.wants and not run.has_pictures:

@@ -20,5 +20,3 @@ class FigureOptions:
     """Seed of everything drawn at random."""
     slices: int | None = None
     """Into how many slices an embedding is cut; None: as many as there are learners."""
-    motion: bool = False
-    """Frames instead of a figure, where there is motion to show."""

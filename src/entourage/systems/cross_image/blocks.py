@@ -19,7 +19,8 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from entourage.errors import InputError
-from entourage.refiner.paper.attention import CrossAttention, glorot_linear
+from entourage.refiner.paper.attention import CrossAttention
+from entourage.refiner.paper.projections import glorot_linear
 from entourage.stores import read_model, usable_model, write_model
 
 __all__ = ["CrossImageBlocks", "load_blocks", "save_blocks"]

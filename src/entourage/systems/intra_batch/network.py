@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from entourage.errors import InputError
-from entourage.refiner.paper.attention import glorot_linear
+from entourage.refiner.paper.projections import glorot_linear
 
 __all__ = ["MessagePassing", "Messages", "Step"]
 

@@ -167,7 +167,7 @@ def _gives_vectors(method: Method) -> bool:
     return True
 
 
-class Chain(VectorMethod, auto_wrap_output_keys=None):
+class Chain(VectorMethod, auto_wrap_output_keys=None):  # type: ignore[call-arg]  # of scikit-learn
     """One method after the other: the second works on, and learns from, the vectors that the first gives.
 
     Parameters

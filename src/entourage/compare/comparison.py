@@ -41,7 +41,7 @@ class SeedResult:
     apply_seconds: float
     """Time from the test vectors to their scored ranking."""
     peak_memory_mb: float | None
-    """Of tuning, fitting and applying, beyond what was held before; None where the system does not measure it."""
+    """Peak memory of tuning, fitting and applying; None where the system does not measure it."""
     parameters: int
     """How many numbers were learned."""
 

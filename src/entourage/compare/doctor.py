@@ -142,7 +142,7 @@ def verdict(values: dict[str, Any], dimensions: int) -> str:
     values : name -> value
         The findings.
     dimensions : int
-        Of the vectors.
+        Dimensions of the vectors.
 
     Returns
     -------

@@ -59,7 +59,7 @@ def load(
         Where a dataset is looked for, by default the folder ENTOURAGE_DATA names; where the paths in a .csv start from,
         by default its own folder.
     **options
-        Those of the module that loads it.
+        Options of the module that loads it.
 
     Returns
     -------

@@ -80,7 +80,7 @@ def splits(root: str | PathLike[str] | None = None, **options: Any) -> tuple[str
     root : path-like, optional
         The folder; default: the one ENTOURAGE_DATA names.
     **options
-        Those of `load`, which make no difference.
+        Options of `load`, which are ignored.
 
     Returns
     -------

@@ -72,7 +72,7 @@ def splits(root: str | PathLike[str] | None = None, **options: Any) -> tuple[str
     root : path-like, optional
         The file, which is not read.
     **options
-        Those of `load`, which make no difference.
+        Options of `load`, which are ignored.
 
     Returns
     -------

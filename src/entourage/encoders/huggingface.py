@@ -98,7 +98,7 @@ class HuggingFaceEncoder(nn.Module):
         size : int, optional
             Size of the pictures, if not the model's own.
         **options
-            Those of the constructor.
+            Options of the constructor.
 
         Returns
         -------

@@ -81,7 +81,7 @@ def build_encoder(name: str, **options: Any) -> Any:
         written by save_encoder, or of a run, is loaded; others are Hugging Face models, by folder or hub name
         (owner/name).
     **options
-        Those of its class; a saved encoder takes none.
+        Options of its class; a saved encoder takes none.
 
     Returns
     -------

@@ -20,7 +20,7 @@ class FreeSpace:
     Parameters
     ----------
     width, height : float
-        Of the sheet, in inches.
+        Size of the sheet, in inches.
     """
 
     def __init__(self, width: float, height: float) -> None:

@@ -33,7 +33,7 @@ def attend(
     ----------
     queries : ndarray of shape (N, d)
     keys_values : ndarray of shape (M, 2d)
-        Of each context item its key and its value, side by side.
+        The key and the value of each context item, side by side.
     rows : ndarray of shape (N, k)
         The context items that each query attends to.
     scale : float

@@ -66,7 +66,7 @@ def encoder_training(
     images : ImageSet or Embeddings
         N labelled pictures, or vectors for an encoder of vectors.
     settings : EncoderSettings
-        Those of the system.
+        The settings of the system.
     adapt : callable, optional
         Makes of the encoder that the settings name the one that is trained.
     run_folder, resume, strict, progress
@@ -201,7 +201,7 @@ class EncoderTraining:
         Returns
         -------
         embeddings : Tensor, shape (b, d)
-            Of the whole batch, gathered from all processes.
+            Embeddings of the whole batch, gathered from all processes.
         codes : Tensor of int, shape (b,)
             The codes of their classes.
         """

@@ -23,7 +23,7 @@ def training_fingerprint(
     Parameters
     ----------
     settings : EncoderSettings
-        Those of the system.
+        The settings of the system.
     images : ImageSet or Embeddings
         What it trains on.
     parts : mapping of str to torch.nn.Module

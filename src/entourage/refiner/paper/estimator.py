@@ -39,7 +39,7 @@ class PaperRefiner(RefiningEstimator):
     out_dim : int, optional
         Size of the refined vectors, if not that of the input; adds a linear head.
     alpha, beta, threshold : float
-        Of the multi-similarity loss, Eq. 4.
+        Parameters of the multi-similarity loss, Eq. 4.
     loss_form : {"usual", "printed"}
         How that loss is written; see `entourage.training.losses.multi_similarity`.
     learning_rate : float

@@ -40,7 +40,7 @@ class FigureKind:
     training: str | None = None
     """What draws it of a training run."""
     systems: tuple[str, ...] = tuple(SYSTEMS)
-    """Of which systems' trainings."""
+    """The systems whose training runs have it."""
     wants: tuple[str, ...] = ()
     """What the run must have: labels, steps, refiner, slices, gradients, pictures."""
     motion: str | None = None

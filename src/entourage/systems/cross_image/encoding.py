@@ -57,9 +57,9 @@ def encode(
     Parameters
     ----------
     encoder : FeatureMapEncoder
-        Of the run.
+        The encoder of a run.
     blocks : CrossImageBlocks
-        Of the same run.
+        The blocks of the same run.
     images : ImageSet
         N pictures.
     at_once : int

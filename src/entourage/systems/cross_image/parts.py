@@ -69,7 +69,7 @@ def key_space(
     Parameters
     ----------
     encoder, blocks
-        Of one run.
+        The encoder and the blocks of one run.
     images : ImageSet
         N pictures.
     block : int, optional

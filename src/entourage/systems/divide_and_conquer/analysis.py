@@ -28,7 +28,7 @@ class SliceScores:
     correlation: float
     """Mean absolute correlation between dimensions of different slices."""
     only: list[np.ndarray]
-    """Of every slice, the rows of the queries that it alone finds."""
+    """For every slice, the rows of the queries that it alone finds."""
 
 
 def score_slices(
@@ -57,7 +57,7 @@ def score_slices(
     Returns
     -------
     SliceScores
-        Of every slice alone, and of the first ones together.
+        Scores of every slice alone, and of the first slices together.
     """
     if items.labels is None:
         raise InputError("the embeddings have no labels; wanted one for each item, to tell right from wrong")

@@ -29,7 +29,7 @@ def cluster(vectors: np.ndarray, by: str, n_clusters: int | None = None, *, seed
     n_clusters : int, optional
         How many, for the algorithms that take a number; default: an eighth of the items.
     seed : int
-        Of the algorithms that draw.
+        Seed of the algorithms that draw at random.
 
     Returns
     -------

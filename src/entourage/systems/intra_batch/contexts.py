@@ -90,7 +90,7 @@ def find_contexts(
     n_clusters : int, optional
         For the algorithms that take a number; default: an eighth of the items.
     seed : int
-        Of the order in which chunks are joined, and of clusters.
+        Seed of the order in which chunks are joined, and of clusters.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def nearest_contexts(items: Embeddings, size: int = GROUP_SIZE, n_chunks: int = 
     n_chunks : int
         Chunks in a group.
     seed : int
-        Of the order in which chunks are joined.
+        Seed of the order in which chunks are joined.
 
     Returns
     -------
@@ -225,7 +225,7 @@ def cluster_contexts(
     per_cluster : int
         Items in a chunk.
     seed : int
-        Of the chunks, and of the order in which they are joined.
+        Seed of the chunks, and of the order in which they are joined.
 
     Returns
     -------

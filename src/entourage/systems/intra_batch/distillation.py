@@ -62,7 +62,7 @@ def relation_loss(student: Tensor, teacher: Tensor, angle_weight: float = 2.0) -
     teacher : Tensor, shape (b, d')
         Vectors of any length, which may have other dimensions.
     angle_weight : float
-        Of the angles.
+        Weight of the angles.
 
     Returns
     -------

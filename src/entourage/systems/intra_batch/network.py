@@ -79,7 +79,7 @@ class Step(nn.Module):
     Parameters
     ----------
     dim, heads
-        Of its messages.
+        As in `Messages`.
     feed_forward : int
         Width of the hidden layer of FF, in multiples of dim.
     dropout : float
@@ -116,7 +116,7 @@ class MessagePassing(nn.Module):
     steps : int
         L, the number of message-passing steps.
     heads, feed_forward, dropout
-        Of each step.
+        As in `Step`.
     """
 
     steps: Any  # a ModuleList of Step

@@ -74,7 +74,7 @@ def _drift_note(run: RefinementRun, count: int, motion: bool) -> str:
 
 
 def query(run: RefinementRun, options: FigureOptions) -> "Figure":
-    """One query: its neighbours before and after and, where a refiner tells, what it looked at in between."""
+    """Draw one query: its neighbours before and after and, where the refiner tells, what it attended to in between."""
     from entourage.figures.query import draw_query
 
     row = int(changed_queries(run, 2)[0]) if options.query is None else choose_row(run.items, options.query)
@@ -164,7 +164,7 @@ def _trajectories(run: RefinementRun, rows: IntArray | None) -> tuple[list[Embed
 
 
 def grid(run: RefinementRun, options: FigureOptions) -> "Figure":
-    """Recall@1 by how many neighbours are looked at and how many steps are taken, by refining again."""
+    """Draw recall@1 by number of neighbours and number of steps, refining again for each."""
     from entourage.figures.grid import draw_grid
 
     rows = _scored_rows(run, options, MOST_REFINED)
@@ -204,17 +204,17 @@ def _recalls(run: RefinementRun, items: Embeddings, k: int) -> list[float]:
 
 
 def changed_queries(run: RefinementRun, count: int) -> IntArray:
-    """Rows of the queries that a picture or a report shows; how many neighbours it shows of each decides nothing."""
+    """Choose the queries that a figure or a report shows, whatever the number of neighbours it shows of each."""
     return choose_changed(run.gains, *rankings(run, SHOWN), count)
 
 
 def rankings(run: RefinementRun, shown: int) -> tuple[Neighbors, Neighbors]:
-    """The nearest items of each before and after, as many as are shown."""
+    """Return the nearest items of each query before and after, as many as are shown."""
     return first(run.neighbors["before"], shown), first(run.neighbors["after"], shown)
 
 
 def part_of(shown: Appearance, rows: IntArray) -> Appearance:
-    """How these rows look."""
+    """Return how the items in these rows are shown."""
     picture = None if shown.picture is None else _picture_of(shown.picture, rows)
     texts = None if shown.texts is None else [shown.texts[row] for row in rows]
     columns = [None if each is None else each[rows] for each in (shown.labels, shown.cameras, shown.sequences)]

@@ -37,7 +37,7 @@ _PICTURES = {"drift": "drift", "query": "query", "sheet": "retrieval", "steps": 
 
 @dataclass(frozen=True)
 class DemoSettings:
-    """How much of everything."""
+    """The size of the demo."""
 
     max_classes: int | None = None
     """Classes of each split; None for all."""
@@ -59,7 +59,7 @@ class DemoResult:
     """What metrics.json holds: the refined scores, the raw ones to compare with, protocol, intervals, warnings."""
 
     def document(self) -> dict:
-        """What `--json` prints."""
+        """Return what `--json` prints."""
         return self.measured | {"folder": str(self.folder)}
 
 
@@ -72,16 +72,27 @@ def run_demo(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> DemoResult:
-    """Run everything and write a refinement run: vectors, model, metrics and figures.
+    """Run the whole demo and write a refinement run: vectors, model, metrics and figures.
 
     Parameters
     ----------
-    folder : of the run; None for a new one in runs/.
-    quick : fewer classes and shorter training.
-    settings : how much of everything, instead of what `quick` stands for.
-    seed : decides everything random.
-    overwrite : whether an existing run is replaced.
-    progress : called as progress(title, done, total).
+    folder : path, optional
+        Folder of the run; by default a new one in runs/.
+    quick : bool
+        Use fewer classes and train for less time.
+    settings : DemoSettings, optional
+        The size of the demo, instead of what `quick` stands for.
+    seed : int
+        Seed of everything drawn at random.
+    overwrite : bool
+        Whether an existing run is replaced.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    DemoResult
+        The folder of the run, and its scores on unseen scripts.
     """
     settings = settings or (QUICK if quick else DemoSettings())
     place = _free_folder(folder, overwrite)

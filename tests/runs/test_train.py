@@ -77,7 +77,7 @@ def test_the_protocol_says_what_was_asked_for_in_vain(people, tmp_path):
     people.write_text(few + "\n")
     run = train_run(TrainRequest(people, tmp_path / "run", settings=replace(SETTINGS, batch_classes=8), nmi=False))
     assert run.protocol["trained_on"] == (
-        "12 pictures of 3 classes, too few to hold some out and choose the epoch by them; "
+        "12 pictures of 3 classes, too few to hold some out for choosing the epoch; "
         "batches of 3 classes, as there are fewer than the 8 asked for"
     )
 
@@ -85,7 +85,7 @@ def test_the_protocol_says_what_was_asked_for_in_vain(people, tmp_path):
 def test_one_class_that_trains_is_told_from_those_that_test(tmp_path):
     for label in "abc":
         write_pictures(tmp_path / "birds", [f"{label}/{shot}.png" for shot in range(3)])
-    with pytest.raises(InputError, match=r"1 of the 3 classes of .*birds train and the others test, and 1 of those"):
+    with pytest.raises(InputError, match=r"1 of the 3 classes of .*birds are for training, and 1 of these"):
         train_run(TrainRequest(tmp_path / "birds", tmp_path / "run", settings=SETTINGS))
     train_run(
         TrainRequest(
@@ -230,5 +230,5 @@ def test_a_model_is_a_run_a_saved_encoder_or_a_name(tmp_path):
     save_encoder(tmp_path / "run" / "encoder", SmallResNet(dim=5, width=4))
     assert [encoder_of(tmp_path / name).dim for name in ("saved", "run")] == [3, 5]
     assert not encoder_of(tmp_path / "run").training
-    with pytest.raises(InputError, match="has learned nothing yet"):
+    with pytest.raises(InputError, match="an untrained encoder"):
         encoder_of("small-rgb")

@@ -1,4 +1,4 @@
-"""What a user would try instead of a learned refiner, each an estimator with one interface: fit, transform, rank.
+"""The alternatives to a learned refiner, each an estimator with one interface: fit, transform, rank.
 
 Raw                                        the vectors as they are
 PCAWhitening, WithinClassWhitening, LDA    linear maps from the training items' covariances

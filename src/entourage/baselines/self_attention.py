@@ -29,7 +29,7 @@ _ITEMS_AT_ONCE = 1024
 class SelfAttentionNetwork(nn.Module):
     """T cross-attention blocks in which every item's context is the item itself as it came in:
 
-    e^t = normalise(e^{t-1} + CA^t(e^{t-1}, e^0, e^0)). With one thing to look at, its weight is 1 and CA^t is V(e^0).
+    e^t = normalise(e^{t-1} + CA^t(e^{t-1}, e^0, e^0)). With one item to attend to, its weight is 1 and CA^t is V(e^0).
     """
 
     def __init__(self, dim: int, n_blocks: int) -> None:
@@ -72,6 +72,6 @@ def train_network(
 
 @torch.no_grad()
 def apply_network(network: nn.Module, items: Embeddings) -> Embeddings:
-    """The items with the vectors that a network (b, d) -> (b, d) makes of theirs."""
+    """Return the items with the vectors that a network (b, d) -> (b, d) computes from theirs."""
     parts = torch.from_dlpack(items.vectors).split(_ITEMS_AT_ONCE)
     return with_vectors(items, torch.cat([network(part) for part in parts]).numpy())

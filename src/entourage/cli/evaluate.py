@@ -17,8 +17,12 @@ def evaluate(
     labels: Labels = None,
     gallery: Annotated[Path | None, typer.Option(help="Vectors to search in. Default: VECTORS themselves.")] = None,
     gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
-    no_match: Annotated[str, typer.Option(help="Queries without a match: zero (papers) or drop.")] = "zero",
-    junk: Annotated[str | None, typer.Option(help="Label of gallery items that are neither right nor wrong.")] = None,
+    no_match: Annotated[
+        str, typer.Option(help="How to count queries without a match: zero (as in the papers) or drop.")
+    ] = "zero",
+    junk: Annotated[
+        str | None, typer.Option(help="Label of junk items in the gallery, which count neither as right nor as wrong.")
+    ] = None,
     exclusions: Annotated[
         bool,
         typer.Option(
@@ -26,15 +30,15 @@ def evaluate(
         ),
     ] = True,
     nmi: Annotated[
-        bool, typer.Option("--nmi/--no-nmi", help="Cluster for NMI, which is slow for many classes.")
+        bool, typer.Option("--nmi/--no-nmi", help="Also cluster for NMI, which is slow with many classes.")
     ] = True,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Score VECTORS by retrieval.
 
-    Gives recall@k, R-precision, MAP@R, mAP@1000 and NMI. Where the files carry cameras or sequences, a query's own are
-    left out, and the mAP of person re-identification is added.
+    Gives recall@k, R-precision, MAP@R, mAP@1000 and NMI. Where the files carry cameras or sequences, items of a query's
+    own camera or sequence are left out, and the mAP of person re-identification is added.
     """
     import numpy as np
 

@@ -19,7 +19,7 @@ def print_warnings(warnings: list[str]) -> None:
 
 
 def facts(values: Mapping[str, Any], *, percent: bool = False) -> str:
-    """Names and values, a line each; fractions as percentages where asked.
+    """Lay out names and values, one line each; fractions as percentages where asked for.
 
     >>> print(facts({"learning_rate": 1e-5, "blend": 0.3}))
     learning rate  1e-05
@@ -35,7 +35,7 @@ def facts(values: Mapping[str, Any], *, percent: bool = False) -> str:
 
 
 def side_by_side(before: tuple[str, dict], after: tuple[str, dict]) -> "Table":
-    """Two columns of scores in percent, and what lies between them in points."""
+    """Lay out two columns of scores in percent, and their difference in points."""
     from rich.table import Table
 
     table = Table("metric", box=None, padding=(0, 2, 0, 0))
@@ -48,7 +48,7 @@ def side_by_side(before: tuple[str, dict], after: tuple[str, dict]) -> "Table":
 
 
 def unfolded(table: "Table | str") -> str:
-    """A table as text of its full width: wide rows are of more use than folded ones where output is no terminal."""
+    """Render a table at its full width: where output is not a terminal, wide rows serve better than wrapped ones."""
     if isinstance(table, str):
         return table
     from rich.console import Console

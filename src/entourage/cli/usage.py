@@ -1,4 +1,4 @@
-"""How a command that is typed wrongly is refused: one sentence, and where to read on."""
+"""How a mistyped command is refused: one sentence, and where to read more."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ class Commands(TyperGroup):
 
 @contextmanager
 def one_sentence_usage(group: typer.Context | None = None) -> Iterator[None]:
-    """group: the context in which a command was looked for; not every error tells which one it is about."""
+    """Print a usage error as one sentence; `group` names the command where the error itself does not."""
     try:
         yield
     except UsageError as error:

@@ -49,7 +49,7 @@ def learn_base_maps(
         How far the whitening is shrunk towards the identity (1: none) and for how many steps the head is trained
         (0: none).
     seed : int
-        Decides which items meet in a batch.
+        Seed of the batch sampling.
 
     Returns
     -------

@@ -118,12 +118,12 @@ class SameKindTransformer(OneToOneFeatureMixin, TransformerMixin):
         return self.n_features_in_
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that come out.
+        """Return the names of the output columns.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of those that go in, if the transformer was not fitted on a DataFrame.
+            Names of the input columns, if the transformer was not fitted on a DataFrame.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class SameKindTransformer(OneToOneFeatureMixin, TransformerMixin):
             The same names where the size is the same, otherwise the name of the class with numbers.
         """
         if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"this {type(self).__name__} has seen no columns yet: call fit(X, y) first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(X, y) first")
         mixin = OneToOneFeatureMixin if self._n_features_out == self.n_features_in_ else ClassNamePrefixFeaturesOutMixin
         return mixin.get_feature_names_out(self, input_features)
 

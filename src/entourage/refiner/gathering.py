@@ -1,4 +1,4 @@
-"""What an item takes from its neighbours, in one pass over their rows: gathered, weighed and summed, never copied.
+"""Neighbours gathered, weighted and summed in one pass over their rows, without a copy.
 
 Written out with arrays, each of these makes a table of every neighbour of every item, k times the size of the set, only
 to sum it up again. The rows of four neighbours are read at a time: memory answers several requests at once.
@@ -33,7 +33,7 @@ def attend(
     ----------
     queries : ndarray of shape (N, d)
     keys_values : ndarray of shape (M, 2d)
-        Of each context item its key and its value, side by side.
+        The key and the value of each context item, side by side.
     rows : ndarray of shape (N, k)
         The context items that each query attends to.
     scale : float
@@ -150,7 +150,7 @@ def _as_compiled(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
 def _rows_within(rows: IntArray, table: FloatArray) -> IntArray:
     """The rows, if the table has them all: kernels do not look."""
     if rows.size and not (rows.min() >= 0 and rows.max() < len(table)):
-        raise IndexError(f"rows from {rows.min()} to {rows.max()}; wanted those of a table of {len(table)}")
+        raise IndexError(f"rows run from {rows.min()} to {rows.max()}; wanted 0 to {len(table) - 1}, as in the table")
     return _as_compiled(rows, np.int64)
 
 

@@ -72,7 +72,7 @@ def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None
     Returns
     -------
     Graph
-        Of the G ≤ M distinct items.
+        The graph of the G ≤ M distinct items.
     """
     if len(gallery) == 1:
         rows: IntArray = np.zeros(1, np.int64)

@@ -290,20 +290,7 @@ def _network(
 
 
 def best_of(candidates: list[Scored[Candidate]], nothing: Scored[Any]) -> Scored[Candidate]:
-    """The highest MAP@R among those whose R@1 has not fallen below that of doing nothing, else the highest R@1.
-
-    Parameters
-    ----------
-    candidates : list of Scored
-        One at least.
-    nothing : Scored
-        The scores without refinement; an R@1 less than 0.002 below it counts as equal.
-
-    Returns
-    -------
-    Scored
-        One of the candidates.
-    """
+    """Choose the highest MAP@R among candidates whose R@1 is not below that of doing nothing, else the highest R@1."""
     safe = [scored for scored in candidates if scored.recall_at_1 >= nothing.recall_at_1 - _SLACK]
     return max(safe, key=lambda s: s.map_at_r) if safe else max(candidates, key=lambda s: s.recall_at_1)
 

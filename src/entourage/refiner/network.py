@@ -55,7 +55,7 @@ class RelationalNetwork:
     blend: float = 0.3
     """b, how much of itself an item keeps; 1 returns the mapped vectors."""
     fallback: "RelationalNetwork | None" = None
-    """What refines sparser galleries, if anything else does."""
+    """The network for sparser galleries; None if this one serves all."""
     usual_purity: float = 0.0
     """The estimated purity of the galleries that the scorer was adapted to."""
 
@@ -172,7 +172,7 @@ class RelationalNetwork:
         items, gallery : Embeddings
             N queries and M gallery items.
         n_neighbors, n_steps, progress
-            As of `refine`.
+            As in `refine`.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class RelationalNetwork:
         gallery : Embeddings
             M items.
         n_neighbors, n_steps, progress
-            As of `refine`.
+            As in `refine`.
 
         Returns
         -------

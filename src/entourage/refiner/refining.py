@@ -1,4 +1,4 @@
-"""What the refiners share: vectors of any kind in, refined ones of the same kind out, by a network that was fitted.
+"""What the refiners share: vectors of any kind in, refined vectors of the same kind out, by a fitted network.
 
 N items, M context items, k neighbours, T steps, d dimensions.
 """
@@ -67,9 +67,9 @@ class RefiningNetwork(Protocol):
 
 
 class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn has no types
-    """An estimator that refines embeddings among their neighbours by the network it has fitted.
+    """An estimator that refines embeddings among their neighbours with the network it has fitted.
 
-    Each refiner has a `fit` of its own, which sets network_, n_neighbors_, n_steps_, n_features_in_ and the report.
+    Each refiner has its own `fit`, which sets network_, n_neighbors_, n_steps_, n_features_in_ and the report.
     """
 
     recipe: str
@@ -96,7 +96,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         context : as X, of shape (M, d), optional
             The gallery's raw vectors. Refine the gallery too and compare refined with refined: `transform_both`.
         steps : int, optional
-            Stop after that many steps instead of all.
+            Stop after this many steps; all by default.
         progress : callable, optional
             Called as progress(title, done, total).
 
@@ -118,9 +118,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         Parameters
         ----------
         queries : Embeddings, array, DataFrame or tensor of shape (N, d)
-        gallery : the same, of shape (M, d)
+        gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
         steps : int, optional
-            Stop after that many steps instead of all.
+            Stop after this many steps; all by default.
         progress : callable, optional
             Called as progress(title, done, total).
 
@@ -138,7 +138,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         return refined, searched
 
     def serve(self, gallery: Any, *, progress: Progress | None = None) -> ServedGallery:
-        """Prepare a gallery once for queries that keep coming.
+        """Prepare a gallery once for queries that arrive over time.
 
         `serve(gallery).transform(queries)` is `transform(queries, gallery)` without the part of the work that is the
         gallery's own, and `serve(gallery).refined_gallery` is `transform(gallery)`.
@@ -158,17 +158,17 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         return ServedGallery(prepared, table, lambda queries: as_table(self, queries), self._same_kind)
 
     def trajectory(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Trajectory:
-        """Every step e^0..e^T of a refinement: trajectory(X)[t] is transform(X, steps=t) in float32.
+        """Return every step e^0..e^T of a refinement: trajectory(X)[t] is transform(X, steps=t) in float32.
 
         Parameters
         ----------
         X, context, progress
-            As of `transform`.
+            As in `transform`.
 
         Returns
         -------
         Trajectory
-            Of shape (T + 1, N, d), with the ids of X.
+            Steps of shape (T + 1, N, d), or (T + 1, N, out_dim) where the refiner has one.
         """
         _, items, gallery = self._prepare(X, context)
         states = self._states(items, gallery, self.n_steps_, progress)
@@ -177,34 +177,34 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
     def iter_steps(
         self, X: Any, context: Any = None, *, steps: int | None = None, progress: Progress | None = None
     ) -> Iterator[FloatArray]:
-        """The steps of `trajectory` one at a time, where there is no memory for all of them.
+        """Yield the steps of `trajectory` one by one, so that they need not all be held in memory.
 
         Parameters
         ----------
         X, context, steps, progress
-            As of `transform`.
+            As in `transform`.
 
         Yields
         ------
         ndarray of shape (N, d)
-            e^t in float32, for t = 0..steps.
+            e^t, for t = 0..T, in float32.
         """
         _, items, gallery = self._prepare(X, context)
         for e, _, _ in self._states(items, gallery, self._n_steps(steps), progress):
             yield e
 
     def attention(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Attention:
-        """How much each item attends to each of its neighbours in each step, with the neighbours' ids.
+        """Return how much each item attends to each of its neighbours in each step, with the neighbours' ids.
 
         Parameters
         ----------
         X, context, progress
-            As of `transform`.
+            As in `transform`.
 
         Returns
         -------
         Attention
-            Weights of shape (T, N, k), summing to 1 over the neighbours, and the neighbours' ids of shape (N, k).
+            Weights of shape (T, N, k) and neighbour ids of shape (N, k).
         """
         _, items, gallery = self._prepare(X, context)
         (_, _, rows), *states = self._states(items, gallery, self.n_steps_, progress)
@@ -212,17 +212,17 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         return Attention(weights, items.ids, gallery.ids[rows])
 
     def with_neighbors(self: Refiner, n_neighbors: int) -> Refiner:
-        """Copy this fitted refiner for another number of neighbours; nothing is learned anew.
+        """Return a copy of this fitted refiner that attends to another number of neighbours, without fitting again.
 
         Parameters
         ----------
         n_neighbors : int
-            k, how many neighbours each item attends to.
+            k, the new number of neighbours.
 
         Returns
         -------
-        the same class
-            A fitted copy, which shares the network.
+        ContextRefiner or PaperRefiner
+            The copy; this refiner is unchanged.
         """
         self._check_fitted()
         other = copy.copy(self)
@@ -259,12 +259,12 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
     # ---- what was fitted ---------------------------------------------------------------------------------------
 
     def report(self) -> dict[str, Any]:
-        """How the fit went.
+        """Report how the fit went.
 
         Returns
         -------
         dict
-            "protocol", "metrics" and "warnings"; of a PaperRefiner also "curve".
+            "protocol", "metrics" and "warnings"; for a PaperRefiner also "curve".
         """
         self._check_fitted()
         return self._report
@@ -276,7 +276,13 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         return int(self.network_.n_parameters)
 
     def settings(self) -> dict[str, Any]:
-        """The parameters as JSON can hold them: numpy numbers, as a grid search sets them, become Python's."""
+        """Return the parameters as JSON can hold them: numpy numbers, as set by a grid search, become Python numbers.
+
+        Returns
+        -------
+        dict
+            Parameters by name.
+        """
         return {
             name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
         }
@@ -288,7 +294,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             name = type(self).__name__
-            raise NotFittedError(f"this {name} has not learned anything yet: call fit(X, y) or load(folder)")
+            raise NotFittedError(f"this {name} is not fitted yet: call fit(X, y) or load(folder)")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
@@ -302,19 +308,24 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         ----------
         folder : path
         overwrite : bool
-            Whether a model that is there already may be replaced.
+            Whether an existing model may be replaced.
         """
         self._check_fitted()
         write_model(folder, self.system, self._config(), self.network_.to_arrays(), overwrite=overwrite)
 
     @classmethod
     def load(cls: type[Refiner], folder: Any) -> Refiner:
-        """Open a refiner as it was saved.
+        """Load a refiner written by `save`.
 
         Parameters
         ----------
         folder : path
-            Written by `save`; `load_refiner` opens that of any refiner.
+            The model folder; `load_refiner` loads a refiner of any kind.
+
+        Returns
+        -------
+        ContextRefiner or PaperRefiner
+            The fitted refiner, of the class this is called on.
         """
         system = model_config(folder, *REFINERS)["system"]
         if system != cls.system:

@@ -54,7 +54,7 @@ class ValidationGallery:
 
     items: Embeddings
     is_query: BoolArray
-    """(N,) bool."""
+    """(N,) bool, whether each item is a query."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,7 @@ def sparse_galleries(rehearsal: Rehearsal, base: tuple[float, int], seed: int) -
 
 
 def thinned(labels: LabelArray, size: int, seed: int) -> IntArray:
-    """Rows of at most that many items of each class, in order."""
+    """Return the rows of at most that many items of each class, in order."""
     order = generator(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     first = np.searchsorted(labels[order], labels[order])
@@ -188,7 +188,7 @@ class RehearsalGraph:
     gallery: ValidationGallery
     graph: Graph
     n_steps: int
-    """T."""
+    """T, the number of steps."""
 
     @classmethod
     def build(cls, gallery: ValidationGallery, n_neighbors: int, n_steps: int) -> "RehearsalGraph":
@@ -212,7 +212,7 @@ class RehearsalGraph:
 
 
 def score(gallery: ValidationGallery) -> tuple[float, float]:
-    """R@1 and MAP@R of the queries among all items; of an even choice of queries where there are many."""
+    """Score the queries among all items by R@1 and MAP@R; where there are many, an even selection of queries."""
     items, codes = gallery.items, label_codes(labels_of(gallery.items))
     rows = np.flatnonzero(gallery.is_query)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(_MOST_QUERIES, len(rows))).astype(int))]

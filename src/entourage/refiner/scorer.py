@@ -39,9 +39,9 @@ class RelationScorer:
     spread: FloatArray
     """(22,) their standard deviations, by which they are divided."""
     weights: tuple[FloatArray, ...]
-    """Of each layer, (inputs, outputs)."""
+    """The weights of each layer, (inputs, outputs)."""
     biases: tuple[FloatArray, ...]
-    """Of each layer, (outputs,)."""
+    """The biases of each layer, (outputs,)."""
 
     def __post_init__(self) -> None:
         of_input = (self.centre, self.spread)
@@ -108,7 +108,7 @@ class RelationScorer:
 
 
 def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> float:
-    """The share of the 8 nearest neighbours that the scorer takes for an item's class, without labels.
+    """Estimate without labels the share of the 8 nearest neighbours that are of an item's class.
 
     Parameters
     ----------
@@ -120,47 +120,25 @@ def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> 
     Returns
     -------
     float
-        From 0 to 1; 0 where nobody has a neighbour.
+        From 0 to 1; 0 where no item has a neighbour.
     """
     shown = graph.with_neighbors(n_neighbors).relations[:, :_NEAREST]
     return float(scorer.probabilities(np.ascontiguousarray(shown)).mean()) if shown.size else 0.0
 
 
 def trust(scorer: RelationScorer, graph: Graph) -> FloatArray:
-    """How far each node relies on each neighbour: (1 - c) p_ij + c p_ji with c = 0.15.
+    """Compute how far each node relies on each neighbour, of shape (G, k).
 
-    Parameters
-    ----------
-    scorer : RelationScorer
-        Gives p_ij, the probability that i and j are of one class.
-    graph : Graph
-        Of G nodes; p_ji is 0 where i is not among the neighbours of j.
-
-    Returns
-    -------
-    ndarray of shape (G, k)
-        From 0 to 1.
+    It is (1 - c) p_ij + c p_ji with c = 0.15, and p_ji = 0 if j does not list i.
     """
     p = scorer.probabilities(graph.relations)
     return (1 - _RETURNED) * p + _RETURNED * returned(p, graph.neighbors.rows)
 
 
 def trust_of_queries(scorer: RelationScorer, relations: FloatArray) -> FloatArray:
-    """How far each query relies on each neighbour, as `trust` has it for nodes.
+    """Compute how far each query relies on each neighbour, of shape (N, k), from relations (N, k, 22).
 
-    A query is in no node's list, so p_ij stands for p_ji where i is near enough to j to be in its list.
-
-    Parameters
-    ----------
-    scorer : RelationScorer
-        Gives p_ij.
-    relations : ndarray of shape (N, k, 22)
-        Features of the edges from each query to its neighbours.
-
-    Returns
-    -------
-    ndarray of shape (N, k)
-        From 0 to 1.
+    As no node lists a query, p_ij stands for p_ji where j would list i; see `trust`.
     """
     return scorer.probabilities(relations) * (1 - _RETURNED + _RETURNED * relations[..., _MUTUAL])
 

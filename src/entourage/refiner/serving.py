@@ -1,4 +1,4 @@
-"""A gallery made ready once, for queries that keep coming.
+"""A gallery prepared once, for queries that arrive over time.
 
 M gallery items, G nodes of its graph, N queries, T steps, d dimensions.
 """

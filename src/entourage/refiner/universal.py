@@ -29,9 +29,9 @@ class Forecast:
     """What the universal scorer expects of a set without labels."""
 
     purity: float
-    """The share of the 8 nearest neighbours it takes for the item's class."""
+    """The estimated share of the 8 nearest neighbours that are of the item's class."""
     distinct: int
-    """Items, copies counted once."""
+    """Number of items, copies counted once."""
 
     @property
     def warning(self) -> str | None:
@@ -40,8 +40,8 @@ class Forecast:
             return f"{self.distinct} distinct vectors have too few neighbours to learn from; {LEAST_ITEMS} are needed"
         if self.purity < LEAST_PURITY:
             return (
-                f"only {100 * self.purity:.0f} % of the nearest neighbours seem to belong together, less than the "
-                f"{100 * LEAST_PURITY:.0f} % from which on looking at them helps"
+                f"only {100 * self.purity:.0f} % of the nearest neighbours seem to belong together, below the "
+                f"{100 * LEAST_PURITY:.0f} % from which refinement helps"
             )
         return None
 
@@ -54,16 +54,17 @@ def _shipped_network() -> RelationalNetwork:
 
 
 def universal_network(n_neighbors: int | None = None) -> RelationalNetwork:
-    """The network with the universal scorer and no base map.
+    """Return the network with the universal scorer and no base map.
 
     Parameters
     ----------
     n_neighbors : int, optional
-        How many neighbours to attend to, if not as many as it was made for.
+        Number of neighbours to attend to, if not the number it was trained with.
 
     Returns
     -------
     RelationalNetwork
+        A network that needs no labels.
     """
     network = _shipped_network()
     return network if n_neighbors is None else replace(network, n_neighbors=int(n_neighbors))
@@ -145,6 +146,6 @@ def _report(
     warnings = [f"the vectors are only scaled to length 1: {expected.warning}"] if expected.warning else []
     most = max(expected.distinct // 4, 1)
     if settings.n_neighbors is not None and settings.n_neighbors > most:
-        few = f"of {expected.distinct} distinct vectors an item attends to no more than {most}, a quarter"
-        warnings.append(f"{settings.n_neighbors} neighbours are asked for, but {few}")
+        few = f"an item attends to at most {most} of {expected.distinct} distinct vectors, a quarter"
+        warnings.append(f"{settings.n_neighbors} neighbours were requested, but {few}")
     return {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}

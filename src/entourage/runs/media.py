@@ -31,9 +31,9 @@ class PictureSource:
     source: str
     """A dataset by name, a folder or a .csv."""
     root: str | None = None
-    """The folder of datasets, or where the paths of a .csv start."""
+    """The folder of datasets, or the folder that paths in a .csv are relative to."""
     split: str = "test"
-    """The name of a split, or several with commas between them."""
+    """The name of a split, or several separated by commas."""
     options: dict = field(default_factory=dict)
     """Options of the dataset."""
 
@@ -46,7 +46,7 @@ class PictureSource:
         return cls(absolute, None if root is None else str(root.absolute()), split, options or {})
 
     def load(self) -> list[ImageSet]:
-        """An image set for each split."""
+        """Load an image set for each split."""
         sets: list[ImageSet] = []
         for split in self.split.split(","):
             images = data.load(self.source, split.strip(), self.root, **self.options)
@@ -79,14 +79,23 @@ class Media:
 def appearance_of(
     items: Embeddings, place: int, sets: list[ImageSet] | None, texts: Sequence[str] | None
 ) -> "Appearance":
-    """How items are shown.
+    """Choose how items are shown: by pictures, texts or ids.
 
     Parameters
     ----------
-    items : N items; those without ids of their own have the pictures by order, the others by id.
-    place : 0 for the items, 1 for their gallery: which of the sets is theirs, by order.
-    sets : image sets to take pictures from, if there are any.
-    texts : N texts, if there are any.
+    items : Embeddings
+        N items; items with ids of their own are matched with pictures by id, others by position.
+    place : int
+        0 for the items, 1 for their gallery: which of the sets holds their pictures.
+    sets : list of ImageSet, optional
+        Image sets to take pictures from.
+    texts : sequence of N str, optional
+        A text for each item.
+
+    Returns
+    -------
+    Appearance
+        How each of the N items is shown.
     """
     from entourage.figures.appearance import Appearance
 
@@ -95,7 +104,7 @@ def appearance_of(
 
 
 def check_pictures(source: PictureSource, items: Embeddings, context: Embeddings | None = None) -> None:
-    """Refuse pictures that are not there, or that are no one's: by order there must be as many as vectors."""
+    """Refuse pictures that are missing, or that cannot be matched: by position there must be one per vector."""
     sets = source.load()
     for place, each in enumerate((items, context)):
         if each is None or each.named or _in_order(each, place, sets) is not None:
@@ -108,7 +117,7 @@ def check_pictures(source: PictureSource, items: Embeddings, context: Embeddings
 
 
 def load_pictures(source: PictureSource) -> list[ImageSet] | None:
-    """The sets, or None and a warning where they are gone."""
+    """Load the image sets; None and a warning where they no longer exist."""
     try:
         return source.load()
     except (EntourageError, OSError) as error:

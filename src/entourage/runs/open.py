@@ -13,12 +13,19 @@ __all__ = ["open_run"]
 
 
 def open_run(folder: StrPath, *, progress: Progress | None = None) -> RefinementRun | TrainingRun:
-    """A refinement run or a training run, by what the folder holds.
+    """Open a refinement run or a training run, whichever the folder holds.
 
     Parameters
     ----------
-    folder : of `entourage train`, of `entourage refine --run` or of the demo.
-    progress : called as progress(title, done, total) while something is made that is asked of the run.
+    folder : path
+        Written by `entourage train`, `entourage refine --run` or `entourage demo`.
+    progress : callable, optional
+        Called as progress(title, done, total) while something of the run is computed.
+
+    Returns
+    -------
+    RefinementRun or TrainingRun
+        The opened run.
     """
     folder = Path(folder)
     if (folder / RUN).is_file():

@@ -1,4 +1,4 @@
-"""Refining a file of vectors: read, refine by whatever was asked for, write, and say how it was done."""
+"""Refining a file of vectors: read, refine with the requested model, write, and record how it was done."""
 
 import time
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ _ONE_SIDED = "search the refined queries in the refined gallery only: add --cont
 
 @dataclass(frozen=True, eq=False)
 class RefineResult:
-    """What a refinement did, how, and where it was written."""
+    """The result of a refinement: vectors, protocol, scores and where they were written."""
 
     vectors: FloatArray
     """(N, d) the refined items, in the order of the file."""
@@ -35,14 +35,14 @@ class RefineResult:
     metrics: dict
     """How far the vectors moved and, of the universal refiner, what it expects; no labels are needed."""
     warnings: tuple[str, ...]
-    """What works, but hardly as intended; nothing of it is given as a Python warning."""
+    """Warnings; none of them is issued as a Python warning."""
     scores: dict[str, dict]
     """{"before", "after"} -> metrics, where a run was written and labels are known; else empty."""
     written: dict[str, Path]
     """{"out", "context_out", "run"} -> the file or folder, as far as they were asked for."""
 
     def document(self) -> dict:
-        """What `entourage refine --json` prints."""
+        """Return what `entourage refine --json` prints."""
         document = {"protocol": self.protocol, "metrics": self.metrics, "warnings": list(self.warnings)}
         document |= {name: str(place) for name, place in self.written.items()}
         return document | ({"scores": self.scores} if self.scores else {})
@@ -50,31 +50,34 @@ class RefineResult:
 
 @dataclass(frozen=True)
 class RefinementNotes:
-    """What a run says of what came before the refinement, such as the training of its encoder."""
+    """Further entries of a run's record about what preceded the refinement, such as the training of its encoder."""
 
     protocol: dict = field(default_factory=dict)
-    """What else metrics.json says of data and refiner."""
+    """Further entries of the protocol in metrics.json."""
     settings: dict = field(default_factory=dict)
-    """What else decided the result, for run.json."""
+    """Further settings for run.json."""
     seconds: float = 0.0
-    """What it took."""
+    """Time that it took, in seconds."""
 
     def added_to(self, record: RunRecord) -> RunRecord:
-        """The record of the refiner with these notes, which win."""
+        """Return the record of the refiner with these notes, which take precedence."""
         return replace(record, protocol=record.protocol | self.protocol, settings=record.settings | self.settings)
 
 
 def refine(request: RefineRequest, *, progress: Progress | None = None) -> RefineResult:
-    """Refine a file of vectors, with a model or without, and write what was asked for.
+    """Refine a file of vectors, with a model or without, and write the requested outputs.
 
     Parameters
     ----------
-    request : files, model and options.
-    progress : called as progress(title, done, total).
+    request : RefineRequest
+        Files, model and options.
+    progress : callable, optional
+        Called as progress(title, done, total).
 
     Returns
     -------
-    What was done, with the refined vectors. Nothing is written before everything is refined.
+    RefineResult
+        The refined vectors and how they were made. Nothing is written before everything is refined.
     """
     request.check()
     started = time.perf_counter()
@@ -113,18 +116,31 @@ def write_refinement(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> RefinementRun:
-    """Refine items by a fitted refiner and write a new refinement run.
+    """Refine items with a fitted refiner and write a new refinement run.
 
     Parameters
     ----------
-    folder : where the run is written.
-    refiner : a fitted ContextRefiner or PaperRefiner.
-    items : N items; labels are for scores and figures alone.
-    context : M items of a gallery to find neighbours and to search in; None for the items themselves.
-    media : where pictures or texts of the items come from.
-    steps : stop after so many; None for all.
-    overwrite : whether an existing run is replaced.
-    progress : called as progress(title, done, total).
+    folder : path
+        Where the run is written.
+    refiner : ContextRefiner or PaperRefiner
+        A fitted refiner.
+    items : Embeddings
+        N items; their labels are used for scores and figures only.
+    context : Embeddings, optional
+        M items of a gallery to find neighbours in and to search; by default the items themselves.
+    media : Media, optional
+        Where pictures or texts of the items come from.
+    steps : int, optional
+        Stop after this many steps; all by default.
+    overwrite : bool
+        Whether an existing run is replaced.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    RefinementRun
+        The run, opened.
     """
     folder = check_free(folder, overwrite=overwrite)
     with new_folder(folder) as filling:
@@ -143,16 +159,27 @@ def fill_refinement(
     nmi: bool = False,
     progress: Progress | None = None,
 ) -> dict:
-    """Fill an empty folder with a refinement run; what its metrics.json holds.
+    """Fill an empty folder with a refinement run.
 
     Parameters
     ----------
-    folder : where it is written.
-    refiner : a fitted one.
-    items, context, media : as `write_refinement` takes them.
-    notes : what the run says of what came before the refinement; None for nothing.
-    nmi : whether to cluster the items for NMI.
-    progress : called as progress(title, done, total).
+    folder : Path
+        The empty folder.
+    refiner : ContextRefiner or PaperRefiner
+        A fitted refiner.
+    items, context, media
+        As in `write_refinement`.
+    notes : RefinementNotes, optional
+        What preceded the refinement, for the record of the run.
+    nmi : bool
+        Whether to cluster the items for NMI.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    dict
+        The content of metrics.json.
     """
     notes = notes or RefinementNotes()
     started = time.perf_counter() - notes.seconds

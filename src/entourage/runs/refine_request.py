@@ -32,25 +32,25 @@ class RefineRequest:
     context_size: int | None = None
     """With a run as the model: items in a group. None: the default of that way to find contexts."""
     neighbors: int | None = None
-    """Without a model: how many neighbours an item looks at. None: 12."""
+    """Without a model: number of neighbours an item attends to. None: 12."""
     steps: int | None = None
     """Stop after this many steps. None: all."""
     run: Path | None = None
     """Folder to keep all of it in, a refinement run. The fields below are for such a run alone."""
     labels: str | None = None
-    """Labels of the items, as `stores.read_vectors` takes them: for scores and figures, never to refine by."""
+    """Labels of the items, as `stores.read_vectors` takes them: for scores and figures, never used to refine."""
     context_labels: str | None = None
     """Labels of the gallery."""
     pictures: str | None = None
-    """The images the vectors were made of: a dataset, a folder or a .csv."""
+    """The images that the vectors were computed from: a dataset, a folder or a .csv."""
     split: str = "test"
     """The split of the pictures; of queries and a gallery "query,gallery"."""
     root: Path | None = None
-    """The folder of datasets, or where the paths of a .csv start."""
+    """The folder of datasets, or the folder that paths in a .csv are relative to."""
     data_options: dict = field(default_factory=dict)
     """Options of the dataset."""
     texts: Path | None = None
-    """File of the texts the vectors were made of."""
+    """File of the texts that the vectors were computed from."""
     context_texts: Path | None = None
     """File of the texts of the gallery."""
     overwrite: bool = False

@@ -70,19 +70,32 @@ def fill_run(
     nmi: bool = False,
     progress: Progress | None = None,
 ) -> dict:
-    """Fill an empty folder with a refinement run; what its metrics.json holds.
+    """Fill an empty folder with a refinement run.
 
     Parameters
     ----------
-    folder : an empty folder.
-    sets : items and gallery, before and after.
-    record : what the run says of the refiner; the protocol of the scores and what is warned of while scoring are
-        added. Its seed is that of the clusters for NMI, too.
-    media : where pictures or texts of the items come from.
-    started : when it began, by time.perf_counter.
-    model : the fitted refiner to save, if there is one.
-    nmi : whether to cluster the items for NMI.
-    progress : called as progress(title, done, total).
+    folder : Path
+        An empty folder.
+    sets : RefinedSets
+        Items and gallery, before and after.
+    record : RunRecord
+        What the run records about the refiner; the protocol of the scores and the warnings issued while scoring are
+        added. Its seed is also that of the clusters for NMI.
+    media : Media
+        Where pictures or texts of the items come from.
+    started : float
+        When the run began, by time.perf_counter.
+    model : ContextRefiner or PaperRefiner, optional
+        The fitted refiner to save.
+    nmi : bool
+        Whether to cluster the items for NMI.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    dict
+        The content of metrics.json.
     """
     for name, embeddings in zip((ITEMS, REFINED, CONTEXT, CONTEXT_REFINED), sets, strict=True):
         if embeddings is not None:

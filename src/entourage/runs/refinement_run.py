@@ -41,7 +41,7 @@ PER_QUERY = ("recall@1", "map@r")
 
 @dataclass(frozen=True, eq=False)
 class RefinementRun:
-    """What was refined, what came of it, and how it was measured.
+    """A refinement run: the items before and after, and how they were measured.
 
     N items, M items of a gallery, T steps, k neighbours.
     """
@@ -62,11 +62,11 @@ class RefinementRun:
     pictures: list[ImageSet] | None = None
     """Image sets to take pictures from, where they are at hand; None: loaded again when they are asked for."""
     progress: Progress | None = field(default=None, repr=False)
-    """Called as progress(title, done, total) while something is made that was asked for."""
+    """Called as progress(title, done, total) while something of the run is computed."""
 
     @property
     def labelled(self) -> bool:
-        """Whether labels are known, and tell right from wrong: whether there are scores."""
+        """Whether labels are known by which the queries are scored."""
         return self.per_query is not None
 
     @property
@@ -178,13 +178,21 @@ class RefinementRun:
 def open_refinement(
     folder: StrPath, *, pictures: list[ImageSet] | None = None, progress: Progress | None = None
 ) -> RefinementRun:
-    """A refinement run as it was written.
+    """Open a refinement run.
 
     Parameters
     ----------
-    folder : of `entourage refine --run`, `write_refinement` or the demo.
-    pictures : image sets at hand, to save loading them again.
-    progress : called as progress(title, done, total) while something is made that is asked of the run.
+    folder : path
+        Written by `entourage refine --run`, `write_refinement` or the demo.
+    pictures : list of ImageSet, optional
+        Image sets that are already loaded.
+    progress : callable, optional
+        Called as progress(title, done, total) while something of the run is computed.
+
+    Returns
+    -------
+    RefinementRun
+        The opened run.
     """
     folder = Path(folder)
     run = _json(folder / RUN) if (folder / RUN).is_file() else {}

@@ -30,20 +30,20 @@ _ONE_FILE = "whose network refines vectors among themselves; put queries and gal
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a refinement run says of the refiner."""
+    """What a refinement run records about the refiner."""
 
     protocol: dict
     """For metrics.json: context, steps and the refiner."""
     settings: dict
     """For run.json: what decided the result."""
     warnings: tuple[str, ...] = ()
-    """What was warned of when the refiner was fitted."""
+    """Warnings issued when the refiner was fitted."""
     seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """What a refiner made of the items, and how."""
+    """The result of a refiner: refined vectors, and how they were made."""
 
     vectors: FloatArray
     """(N, d) refined items."""
@@ -59,7 +59,7 @@ class Refinement:
 
 
 class Refiner(Protocol):
-    """Whatever gives items new vectors by looking at their neighbours."""
+    """Anything that gives items new vectors by attending to their neighbours."""
 
     def refine(
         self,
@@ -73,10 +73,19 @@ class Refiner(Protocol):
 
         Parameters
         ----------
-        items : the items, without labels.
-        context : M items of a gallery to find neighbours in; None for the items themselves.
-        both : whether the gallery is refined, too.
-        progress : called as progress(title, done, total).
+        items : Embeddings
+            The items, without labels.
+        context : Embeddings, optional
+            M items of a gallery to find neighbours in; by default the items themselves.
+        both : bool
+            Whether to refine the gallery too.
+        progress : callable, optional
+            Called as progress(title, done, total).
+
+        Returns
+        -------
+        Refinement
+            The refined vectors, and how they were made.
         """
         ...
 
@@ -149,7 +158,7 @@ class UniversalRefiner:
     """The refiner that needs no labels, fitted to the gallery, or to the items where there is none."""
 
     n_neighbors: int | None = None
-    """How many neighbours an item looks at. None: 12."""
+    """Number of neighbours an item attends to. None: 12."""
     steps: int | None = None
     """Stop after this many steps. None: all."""
 
@@ -231,7 +240,7 @@ class NetworkRefiner:
 
 
 def open_refiner(request: RefineRequest) -> Refiner:
-    """The refiner a request asks for: the universal one, a fitted one, or the network of a training run.
+    """Open the refiner that a request names: the universal one, a fitted one, or the network of a training run.
 
     Options of another kind of refiner are refused, and so is a folder that is neither.
     """
@@ -270,7 +279,7 @@ def _check_model(model: Path) -> None:
     if model.name == NETWORK and (model.parent / ENCODER).is_dir():
         raise InputError(f"'{model}' is a part of a run; give the run itself, '{model.parent}'")
     if (model / ENCODER).is_dir():
-        raise InputError(f"'{model}' is a run that keeps no network to refine by; {_WANTED}")
+        raise InputError(f"'{model}' is a run without a network to refine with; {_WANTED}")
 
 
 def _own_item(items: Embeddings, context: Embeddings | None) -> str:

@@ -29,20 +29,28 @@ def score_encoder(
     seed: int,
     progress: Progress | None = None,
 ) -> tuple[Scores, list[str]]:
-    """Scores of an encoder on its test sets: one searched among itself, or queries and their gallery.
+    """Score an encoder on its test sets: one set searched among itself, or queries and their gallery.
 
     Parameters
     ----------
-    encoder : what turns the pictures into vectors.
-    tests : the image sets by name: test, or query and gallery.
-    strict : whether a picture that cannot be decoded is an error.
-    nmi : whether to cluster the pictures for NMI.
-    seed : of the clusters.
-    progress : called as progress(title, done, total).
+    encoder : Encoder
+        The encoder to score.
+    tests : dict of ImageSet
+        The image sets by name: test, or query and gallery.
+    strict : bool
+        Whether a picture that cannot be decoded is an error.
+    nmi : bool
+        Whether to cluster the pictures for NMI.
+    seed : int
+        Seed of the clusters.
+    progress : callable, optional
+        Called as progress(title, done, total).
 
     Returns
     -------
-    The scores, and the paths of pictures that cannot be decoded and are left out.
+    scores : Scores
+    corrupt : list of str
+        Paths of the pictures that cannot be decoded and are left out.
     """
     embedded = [embed_images(encoder, images, strict=strict, progress=progress) for images in tests.values()]
     items = [found for _, found, _ in embedded]
@@ -58,14 +66,23 @@ def embed_images(
 
     Parameters
     ----------
-    encoder : what turns the pictures into vectors.
-    images : an image set of N pictures.
-    strict : whether a picture that cannot be decoded is an error.
-    progress : called as progress(title, done, total).
+    encoder : Encoder
+        The encoder to embed with.
+    images : ImageSet
+        N pictures.
+    strict : bool
+        Whether a picture that cannot be decoded is an error.
+    progress : callable, optional
+        Called as progress(title, done, total).
 
     Returns
     -------
-    Rows (n,) of the pictures that can be decoded, their embeddings, and the paths of the others.
+    rows : array of shape (n,)
+        The pictures that can be decoded.
+    items : Embeddings
+        Their embeddings.
+    corrupt : list of str
+        Paths of the other pictures.
     """
     from entourage.encoders.embedding import embed_shards
 
@@ -89,15 +106,27 @@ def training_protocol(
     tests: dict[str, Items],
     history: History,
 ) -> dict:
-    """What the encoder was trained on and by, and which epoch was kept.
+    """Describe what the encoder was trained on, by which system, and which epoch was kept.
 
     Parameters
     ----------
-    source : the dataset, folder, .csv or file of vectors.
-    system, settings : by what it was trained.
-    training : the image set it learned from.
-    tests : the image sets it is tested on, by name.
-    history : of the training.
+    source : str or path
+        The dataset, folder, .csv or file of vectors.
+    system : str
+        The system that trained the encoder.
+    settings : EncoderSettings
+        The settings of the system.
+    training : ImageSet
+        The set it was trained on.
+    tests : dict of ImageSet
+        The sets it is tested on, by name.
+    history : History
+        The history of the training.
+
+    Returns
+    -------
+    dict
+        Entries of the protocol, as text.
     """
     best = history.best_score
     chosen = "the last" if best is None else f"best MAP@R of held-out training classes, {100 * best:.2f} %"
@@ -118,7 +147,7 @@ def _classes(training: Items, settings: EncoderSettings) -> str:
     count = len(np.unique(labels[held_out]))
     note = f", {count} of them held out to choose the epoch" if count else ""
     if settings.validation_share and not count:
-        note = ", too few to hold some out and choose the epoch by them"
+        note = ", too few to hold some out for choosing the epoch"
     learned = len(usable_classes(labels[~held_out]))
     if learned < settings.batch_classes:
         note += f"; batches of {learned} classes, as there are fewer than the {settings.batch_classes} asked for"

@@ -51,24 +51,27 @@ class TrainResult:
     history: History
 
     def document(self) -> dict:
-        """What metrics.json holds."""
+        """Return the content of metrics.json."""
         return {"protocol": self.protocol, "metrics": self.scores.metrics, "warnings": self.warnings}
 
 
 def train_run(request: TrainRequest, *, progress: Progress | None = None) -> TrainResult | None:
     """Train an encoder and write its run folder, whole or not at all.
 
-    An interrupted run stays as RUN.partial once it has finished an epoch, and `resume` ends it as it would have ended;
-    one that fails by its input leaves nothing.
+    An interrupted run stays as RUN.partial once it has finished an epoch, and resuming it gives the result it would
+    have had; a run that fails because of its input leaves nothing.
 
     Parameters
     ----------
-    request : data, system, settings, and where the run goes.
-    progress : called as progress(title, done, total).
+    request : TrainRequest
+        Data, system, settings, and where the run is written.
+    progress : callable, optional
+        Called as progress(title, done, total).
 
     Returns
     -------
-    The result; under `torchrun` the first process writes and returns it, the others return None.
+    TrainResult or None
+        The result; under `torchrun` only the first process writes and returns it, the others return None.
     """
     chosen = system_named(request.system)
     settings: EncoderSettings = chosen.settings() if request.settings is None else request.settings

@@ -19,7 +19,7 @@ class TrainRequest:
     system: str = "baseline"
     """By what the encoder is trained."""
     settings: EncoderSettings | None = None
-    """Of the system. None: its defaults."""
+    """Settings of the system. None: its defaults."""
     root: str | Path | None = None
     """The folder of datasets, or where the paths of a .csv start."""
     data_options: dict = field(default_factory=dict)

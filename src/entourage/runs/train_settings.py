@@ -20,15 +20,25 @@ def train_settings(
     flags: dict[str, Any] | None = None,
     pairs: Iterable[str] = (),
 ) -> EncoderSettings:
-    """The settings of a system by name.
+    """Combine the settings of a system from a preset, a file and single values.
 
     Parameters
     ----------
-    system : how the encoder is trained.
-    preset : a table of the system's authors to start from, by name.
-    config : a TOML file, which wins over the preset.
-    flags : settings by name, which win over the file; those that are None were not given.
-    pairs : texts such as `epochs=3`, for settings that are no flags; the same setting must not be given twice.
+    system : str
+        The system that trains the encoder.
+    preset : str, optional
+        A table of settings by the system's authors to start from.
+    config : Path, optional
+        A TOML file, which overrides the preset.
+    flags : dict, optional
+        Settings by name, which override the file; None means not given.
+    pairs : iterable of str
+        Texts such as `epochs=3`, for settings without a flag; a setting must not be given twice.
+
+    Returns
+    -------
+    EncoderSettings
+        The settings of the system.
     """
     chosen, paired = system_named(system), from_pairs(pairs)
     flags = {name: value for name, value in (flags or {}).items() if value is not None}

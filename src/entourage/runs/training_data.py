@@ -22,13 +22,21 @@ Settings = TypeVar("Settings", bound=EncoderSettings)
 
 
 def load_sets(source: str | Path, root: str | Path | None, options: dict) -> tuple[Items, dict[str, Items]]:
-    """The training set, and the sets to test on by name: test, or query and gallery.
+    """Load the training set, and the test sets by name: test, or query and gallery.
 
     Parameters
     ----------
-    source : a dataset, folder, .csv or file of vectors, as `data.load` takes it.
-    root : the folder of datasets, or where the paths of a .csv start.
-    options : of the dataset.
+    source : str or path
+        A dataset, folder, .csv or file of vectors, as `data.load` takes it.
+    root : path or None
+        The folder of datasets, or the folder that paths in a .csv are relative to.
+    options : dict
+        Options of the dataset.
+
+    Returns
+    -------
+    training : ImageSet or Embeddings
+    tests : dict of ImageSet or Embeddings
     """
     names = data.splits(source, root, **options)
     training = data.load(source, "train", root, **options)
@@ -36,7 +44,7 @@ def load_sets(source: str | Path, root: str | Path | None, options: dict) -> tup
     queries, gallery = tests[names[1]], tests[names[-1]]
     if not any_match(queries, gallery):
         raise InputError(
-            f"no picture of {source} to test with has another of its class to find, so that every score would be 0; "
+            f"no test picture of {source} has another of its class to find, so every score would be 0; "
             "wanted test classes of two pictures or more (by two cameras, or in two sequences, where these are known)"
         )
     _check_enough(source, labels_of(training), np.concatenate([labels_of(queries), labels_of(gallery)]))
@@ -53,7 +61,7 @@ def with_encoder(settings: Settings, items: Items) -> Settings:
 
 
 def check_pictures(sets: Iterable[Items], workers: int | None, progress: Progress | None) -> None:
-    """Refuse the first picture of image sets that cannot be decoded: now, not after hours of training."""
+    """Refuse the first picture of the image sets that cannot be decoded: now, not after hours of training."""
     from entourage.data.decoding import check_decodable  # here: torch takes seconds
 
     for images in sets:
@@ -66,7 +74,7 @@ def _check_enough(source: str | Path, trained: LabelArray, tested: LabelArray) -
     total = len({*trained.tolist(), *tested.tolist()})
     if learned < 2:
         raise InputError(
-            f"{train} of the {total} classes of {source} train and the others test, and {learned} of those that train "
-            "have two or more items; wanted two such classes: bring more, or let more train where the data do not say "
-            "which (--data-option train_share=0.7)"
+            f"{train} of the {total} classes of {source} are for training, and {learned} of these have two or more "
+            "items; wanted two such classes: add items, or raise the share of training classes where the data do not "
+            "fix it (--data-option train_share=0.7)"
         )

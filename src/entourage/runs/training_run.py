@@ -37,7 +37,7 @@ _NEAREST = 10
 
 @dataclass(frozen=True, eq=False)
 class TrainingRun:
-    """What a training run holds. N queries that can be decoded."""
+    """A training run: its settings, log and scores. N queries that can be decoded."""
 
     folder: Path
     config: dict
@@ -47,11 +47,11 @@ class TrainingRun:
     log: list[dict]
     """The lines of the log, one per epoch."""
     progress: Progress | None = field(default=None, repr=False)
-    """Called as progress(title, done, total) while something is made that was asked for."""
+    """Called as progress(title, done, total) while something of the run is computed."""
 
     @property
     def system(self) -> str:
-        """By what the encoder was trained."""
+        """The system that trained the encoder."""
         return self.config["system"]
 
     @property
@@ -78,7 +78,7 @@ class TrainingRun:
 
     @cached_property
     def tests(self) -> tuple[Items, Items | None]:
-        """The same without pictures that cannot be decoded, which scores leave out as well: row by row as embedded."""
+        """The queries and the gallery without pictures that cannot be decoded, row by row as embedded and scored."""
         (queries, gallery), (found, *others) = self.loaded, self._embedded
         return queries.take(found[0]), None if gallery is None else gallery.take(others[0][0])
 
@@ -126,12 +126,19 @@ class TrainingRun:
 
 
 def open_training(folder: StrPath, *, progress: Progress | None = None) -> TrainingRun:
-    """A finished training run as `entourage train` wrote it.
+    """Open a finished training run.
 
     Parameters
     ----------
-    folder : of the run.
-    progress : called as progress(title, done, total) while something is made that is asked of the run.
+    folder : path
+        Written by `entourage train`.
+    progress : callable, optional
+        Called as progress(title, done, total) while something of the run is computed.
+
+    Returns
+    -------
+    TrainingRun
+        The opened run.
     """
     folder = Path(folder)
     if is_partial(folder) or not folder.exists():

@@ -42,7 +42,7 @@ def within_class_covariance(vectors: ArrayLike, codes: IntArray) -> FloatArray:
     items = np.asarray(vectors, np.float64)
     means, counts = class_means(items, codes)
     if len(items) == len(counts):
-        raise InputError(f"all {len(counts)} classes have one item; wanted some with two or more to see them vary")
+        raise InputError(f"all {len(counts)} classes have one item; wanted some with two or more: add items")
     around = items - means[codes]
     return around.T @ around / (len(items) - len(counts))
 
@@ -69,7 +69,7 @@ def inverse_roots(values: FloatArray, shrinkage: float, n_components: int | None
     if varied < m:
         raise InputError(
             f"the training vectors vary in {varied} of {m} directions; wanted all of them: "
-            "raise shrinkage above 0 or bring more items"
+            "raise shrinkage above 0 or add items"
         )
     return shrunk**-0.5
 
@@ -89,9 +89,9 @@ def head_maps(
     steps : iterable of int
         After how many steps M is wanted; one training serves all, and 0 is the identity.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     seed : int
-        Decides which items meet in a batch.
+        Seed of the batch sampling.
 
     Returns
     -------

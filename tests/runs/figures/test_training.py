@@ -166,7 +166,7 @@ def test_pictures_of_the_blocks(runs):
     said = " ".join(_everything(draw("attention", run, FigureOptions(query=anchor))))
     assert f"Ia: {run.tests[0].labels[9]}" in said
     assert "block 1" in said and "block 2" in said
-    with pytest.raises(InputError, match=f"no id of the .* wanted one like {run.tests[0].ids[0]}, "):
+    with pytest.raises(InputError, match=f"not an id of the .* wanted one like {run.tests[0].ids[0]}, "):
         draw("attention", run, FigureOptions(query="nothing"))
     for item in run.tests[0].ids[::6]:  # one of each class, whichever class --points leaves
         draw("attention", run, FigureOptions(query=str(item), points=12))
@@ -209,7 +209,7 @@ def test_what_is_no_run_is_refused(tmp_path):
         open_run(tmp_path)
     with pytest.raises(FileError, match="does not exist; wanted a folder of"):
         open_run(tmp_path / "nothing")
-    with pytest.raises(FileError, match="has not ended; finish it"):
+    with pytest.raises(FileError, match="is an unfinished run; finish it"):
         open_run(tmp_path / "run.partial")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(FileError, match="no run of `entourage train`"):

@@ -36,7 +36,7 @@ class CrossAttention(Projections):
     """
 
     def prepare(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """What a context item (..., d) offers, whoever asks: hidden keys and hidden values, each (..., d)."""
+        """Compute hidden keys and hidden values of context items (..., d), each (..., d), for any query."""
         return self.key.hidden(context), self.value.hidden(context)
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

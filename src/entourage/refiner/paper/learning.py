@@ -1,4 +1,4 @@
-"""How the published recipe learns: blocks trained on labelled items, stopped where held-out classes say so.
+"""How the published recipe learns: blocks trained on labelled items, with early stopping on held-out classes.
 
 The multi-similarity loss (Eq. 4 of the paper) of e^T is minimised over class-balanced batches. Training classes that
 are held out for the purpose choose the epoch that is kept.
@@ -53,7 +53,7 @@ def fit_paper(
     checkpoint : path, optional
         A file replaced after every epoch.
     resume : bool
-        Whether to go on from the checkpoint.
+        Whether to resume from the checkpoint.
     progress : callable, optional
         Called as progress(title, done, total).
 
@@ -148,13 +148,13 @@ def _report(settings: PaperSettings, data: dict[str, int], history: History, raw
     """How the fit went: what was learned from, and MAP@R on the held-out classes before and after."""
     refined, warnings = history.best_score, []
     if refined is None or raw_score is None:
-        warnings.append("too few classes to hold any out: nothing checked whether refinement helps")
+        warnings.append("too few classes to hold any out: whether refinement helps was not checked")
     elif refined <= raw_score:
-        warnings.append("on the held-out classes the refined vectors are no better than the raw ones: keep those")
+        warnings.append("on the held-out classes the refined vectors are no better than the raw ones: use those")
     elif history.best_epoch == 0:
         warnings.append("training did not improve on the untrained blocks, which were kept")
     if data["neighbors"] < settings.n_neighbors:
-        warnings.append(f"only {data['neighbors']} neighbours of {settings.n_neighbors} could be had in training")
+        warnings.append(f"only {data['neighbors']} of {settings.n_neighbors} neighbours were available in training")
     protocol = {
         "recipe": "paper",
         **data,

@@ -148,7 +148,7 @@ class PaperNetwork(nn.Module):
         n_steps: int,
         progress: Progress | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """Refined items (N, out) and the refined gallery (M, out), to the bit what each gets by itself."""
+        """Refine items (N, out) and the gallery (M, out), to the bit what each becomes by itself."""
         runs = (self.refine(each, gallery, n_neighbors, n_steps, progress, last_only=True) for each in (items, gallery))
         refined, searched = (vectors for run in runs for vectors, _, _ in run)
         return refined, searched
@@ -157,7 +157,7 @@ class PaperNetwork(nn.Module):
     def prepare(
         self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
     ) -> "PreparedGallery":
-        """What the gallery offers to any query in each block: T tables of (M, 2d), kept."""
+        """Prepare what the gallery offers to any query in each block, and keep it: T tables of (M, 2d)."""
         (among,) = self._tensors(gallery.vectors)
         offers = []
         for t, block in enumerate(self.attention_blocks()[:n_steps], start=1):
@@ -174,7 +174,7 @@ class PaperNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class PreparedGallery:
-    """A gallery that is not prepared again for each query."""
+    """A gallery prepared once for any number of queries."""
 
     network: PaperNetwork
     gallery: Embeddings
@@ -191,7 +191,7 @@ class PreparedGallery:
 
     @torch.no_grad()
     def refine_given(self, items: Embeddings, rows: IntArray) -> FloatArray:
-        """Refined items (N, out), whose neighbours are rows (N, k) of the gallery."""
+        """Refine items (N, out) as `refine` does, with neighbours already found, rows (N, k) of the gallery."""
         e, context = self.network._tensors(items.vectors, rows)
         # There are fewer offers than blocks where the gallery was prepared for an early exit.
         for block, offer in zip(self.network.attention_blocks(), self.offers, strict=False):
@@ -204,7 +204,7 @@ def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress:
     needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
     if len(gallery) < needed:
         raise InputError(
-            f"{len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
+            f"there are {len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
             f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
         )
     return search(items, gallery, n_neighbors, progress=progress).rows

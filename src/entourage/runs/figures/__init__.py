@@ -1,4 +1,4 @@
-"""Every kind of picture of a run, by name: what it takes from the run, and which function of figures/ draws it.
+"""Every kind of figure of a run, by name: what it takes from the run, and which function of figures/ draws it.
 
 run = open_run("runs/demo")
 applicable(run)                     # ["drift", "query", "steps", "grid", "sheet"]
@@ -40,14 +40,14 @@ class FigureKind:
     training: str | None = None
     """What draws it of a training run."""
     systems: tuple[str, ...] = tuple(SYSTEMS)
-    """Of which systems' trainings."""
+    """The systems whose training runs have it."""
     wants: tuple[str, ...] = ()
     """What the run must have: labels, steps, refiner, slices, gradients, pictures."""
     motion: str | None = None
     """What draws it of a refinement run as motion; None where nothing moves."""
 
-    def draw(self, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure | DriftFrames":
-        """A Figure or, with options.motion, a sequence of frames."""
+    def draw(self, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure":
+        """Draw the figure of a run that has it."""
         function = self.refinement if isinstance(run, RefinementRun) else self.training
         if function is None:
             raise InputError(f"{self.name} is no figure of {run.folder}; wanted one of {', '.join(applicable(run))}")
@@ -56,7 +56,7 @@ class FigureKind:
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """The runs that may have it: "refinement", and systems."""
+        """The kinds of run that may have it: "refinement", and the names of systems."""
         return ("refinement",) * bool(self.refinement) + self.systems * bool(self.training)
 
 
@@ -116,37 +116,67 @@ FIGURES: dict[str, FigureKind] = {
 
 
 def applicable(run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> list[str]:
-    """The names of the figures a run has, in the order of FIGURES.
+    """List the figures that a run has.
 
     Parameters
     ----------
-    run : an opened run of either kind.
-    options : what is asked of the figure; some exist only with `slices`.
+    run : RefinementRun or TrainingRun
+        The opened run.
+    options : FigureOptions, optional
+        Options of the figure; some figures exist only with `slices`.
+
+    Returns
+    -------
+    list of str
+        Names of figures, in the order of FIGURES.
     """
     return [name for name, kind in FIGURES.items() if not _lacks(kind, run, options or FigureOptions())]
 
 
-def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure | DriftFrames":
-    """A figure of a run, or an InputError that lists those the run has.
+def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure":
+    """Draw a figure of a run.
 
     Parameters
     ----------
-    kind : the name of the figure, one of `applicable(run, options)`.
-    run : an opened run of either kind.
-    options : the query, how many points, the seed, ...
+    kind : str
+        The name of the figure, one of `applicable(run, options)`.
+    run : RefinementRun or TrainingRun
+        The opened run.
+    options : FigureOptions, optional
+        The query, the number of points, the seed and so on.
 
     Returns
     -------
-    A matplotlib Figure or, with options.motion, a sequence of frames.
+    matplotlib Figure
+
+    Raises
+    ------
+    InputError
+        If the run does not have this figure; the message lists those it has.
     """
     options = options or FigureOptions()
+    return _checked(kind, run, options).draw(run, options)
+
+
+def draw_motion(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "DriftFrames":
+    """A figure of a run as motion, a sequence of frames; parameters are those of `draw`."""
+    options = options or FigureOptions()
+    named = _checked(kind, run, options).motion
+    if named is None:
+        moving = ", ".join(name for name, each in FIGURES.items() if each.motion)
+        raise InputError(f"{kind} is no figure that moves; wanted one that does: {moving}")
+    frames: DriftFrames = _function(named)(run, options)
+    return frames
+
+
+def _checked(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions) -> FigureKind:
     known = applicable(run, options)
     if kind not in FIGURES:
         check_known(kind, known, f"the figure of {run.folder}")
     lacks = _lacks(FIGURES[kind], run, options)
     if lacks:
         raise InputError(f"{kind} is a figure of {lacks}; wanted one that {run.folder} has: {', '.join(known)}")
-    return FIGURES[kind].draw(run, options)
+    return FIGURES[kind]
 
 
 def write_figure(
@@ -157,31 +187,30 @@ def write_figure(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Draw a figure of a run and write it.
+    """Draw a figure of a run and write it to a file.
 
     Parameters
     ----------
-    kind, run, options : as `draw` takes them.
-    out : the file; its ending decides: .png, .pdf or .svg, or .mp4 or .gif for motion.
-    overwrite : whether an existing file is replaced.
+    kind, run, options
+        As in `draw`.
+    out : path
+        The file, whose ending decides the format: .png, .pdf or .svg, or .mp4 or .gif for motion.
+    overwrite : bool
+        Whether an existing file is replaced.
     """
-    from dataclasses import replace
-
     from entourage.figures import ENDINGS, motion, save
 
     out, options = Path(out), options or FigureOptions()
     moves = out.suffix.lower() in motion.ENDINGS
-    allowed = (*ENDINGS, *motion.ENDINGS) if kind in FIGURES and FIGURES[kind].moves else ENDINGS
+    allowed = (*ENDINGS, *motion.ENDINGS) if kind in FIGURES and FIGURES[kind].motion else ENDINGS
     if out.suffix.lower() not in allowed:
         raise InputError(f"the picture is to be written to {out}; wanted a name that ends in {', '.join(allowed)}")
     check_free(out, overwrite=overwrite)
     if moves:
         motion.check_motion(out)  # what is missing is named before the work
-    drawn = draw(kind, run, replace(options, motion=moves))
-    if isinstance(drawn, motion.DriftFrames):
-        motion.write_motion(drawn, out, progress=run.progress)
+        motion.write_motion(draw_motion(kind, run, options), out, progress=run.progress)
     else:
-        save(drawn, out)
+        save(draw(kind, run, options), out)
 
 
 def _lacks(kind: FigureKind, run: RefinementRun | TrainingRun, options: FigureOptions) -> str | None:

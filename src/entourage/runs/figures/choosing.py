@@ -15,10 +15,10 @@ SHOWN = 8  # neighbours of a query
 
 
 def choose_rows(items: Embeddings, points: int | None, seed: int) -> IntArray | None:
-    """Rows of at most `points` items, ascending; None for all.
+    """Choose rows of at most `points` items, ascending; None for all.
 
-    Where labels are known they are whole classes, drawn by the seed, as long as there is room: items of a class say
-    more together. The first class that is too large for what is left is cut.
+    Where labels are known, whole classes are drawn by the seed as long as there is room, because items of a class say
+    more together. The first class that is too large for the remaining room is cut.
     """
     if points is None or points >= len(items):
         return None
@@ -33,11 +33,11 @@ def choose_rows(items: Embeddings, points: int | None, seed: int) -> IntArray | 
 
 
 def choose_row(items: Items, query: str) -> int:
-    """The row of the query with that id; items: Embeddings or an image set."""
+    """Return the row of the query with that id; `items` are Embeddings or an image set."""
     found = np.flatnonzero(items.ids.astype(str) == str(query))
     if not len(found):
         raise InputError(
-            f"the query is {query!r}, which is no id of the {len(items)} items; wanted one like {_some(items.ids)}"
+            f"the query is {query!r}, which is not an id of the {len(items)} items; wanted one like {_some(items.ids)}"
         )
     return int(found[0])
 
@@ -48,7 +48,7 @@ def _some(ids: LabelArray) -> str:
 
 
 def choose_changed(gains: FloatArray | None, before: Neighbors, after: Neighbors, count: int) -> IntArray:
-    """Rows of half as many gains and half as many losses; without labels, of those whose neighbours changed most."""
+    """Choose rows, half of them gains and half losses; without labels, those whose neighbours changed most."""
     if gains is None:
         return most_changed(before, after, count)
     chosen = choose_queries(gains, n_best=count // 2, n_worst=count - count // 2)
@@ -56,12 +56,12 @@ def choose_changed(gains: FloatArray | None, before: Neighbors, after: Neighbors
 
 
 def sheet_size(shown: Appearance) -> tuple[int, int]:
-    """How many queries a sheet has, and neighbours of each: fewer where they are no pictures, which take more room."""
+    """Return how many queries a sheet shows, and how many neighbours of each: fewer for texts and ids."""
     return (8, SHOWN) if shown.kind == "pictures" else (4, 5)
 
 
 def first(found: Neighbors, count: int) -> Neighbors:
-    """The nearest ones of each."""
+    """Keep the `count` nearest neighbours of each query."""
     return Neighbors(found.rows[:, :count], found.similarities[:, :count])
 
 

@@ -122,7 +122,9 @@ def _triple(encoded: EncodedImages, images: ImageSet, anchor: int | None) -> Int
 
 def _check_found(triples: IntArray) -> None:
     if not len(triples):
-        raise InputError("no picture has one of its class and one of another near it; wanted some: bring more pictures")
+        raise InputError(
+            "no picture has one of its class and one of another near it; wanted at least one: add pictures"
+        )
 
 
 # ---- from an encoder and its blocks ------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ def attention_figure(blocks: CrossImageBlocks, encoded: EncodedImages, images: I
 
 
 def shown_blocks(count: int) -> list[int]:
-    """Those of the paper where there are as many, else the first, the middle and the last."""
+    """Choose the blocks shown in the paper where there are as many, else the first, the middle and the last."""
     return list(BLOCKS) if count >= BLOCKS[-1] else sorted({1, (count + 1) // 2, count})
 
 
@@ -151,7 +153,7 @@ def part_figure(
     triples: IntArray,
     progress: Progress | None,
 ) -> "Figure":
-    """For some images the places their nearest image of the class attends to most, and the most similar elsewhere."""
+    """Draw, for some images, the places that their nearest image of the class attends to most, and similar ones."""
     labels, space = labels_of(images), key_space(encoder, blocks, images, progress=progress)
     chosen = []
     for anchor, same, _ in triples[:PART_IMAGES]:

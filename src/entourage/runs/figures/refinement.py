@@ -20,31 +20,42 @@ if TYPE_CHECKING:
 
     from entourage.figures.motion import DriftFrames
 
-__all__ = ["changed_queries", "drift", "grid", "query", "sheet", "steps"]
+__all__ = ["changed_queries", "drift", "drift_motion", "grid", "query", "sheet", "steps"]
 
 MOST_SCORED = 10_000  # items that are scored again and again, unless more are asked for
 MOST_REFINED = 2000  # items that are refined again and again
 _NEIGHBORS = (4, 8, 16, 32, 64)
+_DRIFT = "Where refinement moves the items"
 
 
-def drift(run: RefinementRun, options: FigureOptions) -> "Figure | DriftFrames":
-    """Items before and after in one plane; as motion, at every step too."""
+def drift(run: RefinementRun, options: FigureOptions) -> "Figure":
+    """Items before and after in one plane."""
     from entourage.figures.drift import draw_drift
-    from entourage.figures.motion import drift_frames
 
-    rows = choose_rows(run.items, options.points, options.seed)
-    rows = np.arange(len(run.items)) if rows is None else rows
-    path = _path(run, rows, options.motion)
-    start = run.items.take(rows) if path.shape[2] == run.items.dim else Embeddings.from_vectors(path[0])
-    begun = lay_out(start, seed=options.seed, progress=run.progress)
-    positions = follow(begun, path, seed=options.seed, progress=run.progress)
-    shown, title = part_of(run.appearance, rows), "Where refinement moves the items"
-    note = _drift_note(run, len(rows), options.motion)
-    if options.motion:
-        return drift_frames(positions, shown, title, note=note)
+    rows, positions = _drifting(run, options, motion=False)
     # The ends alone are drawn, but it is said which step the last is.
     straight = np.linspace(positions[0], positions[-1], max(1, run.n_steps) + 1)
-    return draw_drift(straight, shown, title, note=note)
+    note = _drift_note(run, len(rows), motion=False)
+    return draw_drift(straight, part_of(run.appearance, rows), _DRIFT, note=note)
+
+
+def drift_motion(run: RefinementRun, options: FigureOptions) -> "DriftFrames":
+    """Items in one plane at every step, as motion."""
+    from entourage.figures.motion import drift_frames
+
+    rows, positions = _drifting(run, options, motion=True)
+    note = _drift_note(run, len(rows), motion=True)
+    return drift_frames(positions, part_of(run.appearance, rows), _DRIFT, note=note)
+
+
+def _drifting(run: RefinementRun, options: FigureOptions, motion: bool) -> tuple[IntArray, FloatArray]:
+    """The rows (n,) that are shown, and where they lie: at every step, (T + 1, n, 2), or first and last, (2, n, 2)."""
+    chosen = choose_rows(run.items, options.points, options.seed)
+    rows = np.arange(len(run.items)) if chosen is None else chosen
+    path = _path(run, rows, motion)
+    start = run.items.take(rows) if path.shape[2] == run.items.dim else Embeddings.from_vectors(path[0])
+    begun = lay_out(start, seed=options.seed, progress=run.progress)
+    return rows, follow(begun, path, seed=options.seed, progress=run.progress)
 
 
 def _path(run: RefinementRun, rows: IntArray, motion: bool) -> FloatArray:
@@ -63,7 +74,7 @@ def _drift_note(run: RefinementRun, count: int, motion: bool) -> str:
 
 
 def query(run: RefinementRun, options: FigureOptions) -> "Figure":
-    """One query: its neighbours before and after and, where a refiner tells, what it looked at in between."""
+    """Draw one query: its neighbours before and after and, where the refiner tells, what it attended to in between."""
     from entourage.figures.query import draw_query
 
     row = int(changed_queries(run, 2)[0]) if options.query is None else choose_row(run.items, options.query)
@@ -153,7 +164,7 @@ def _trajectories(run: RefinementRun, rows: IntArray | None) -> tuple[list[Embed
 
 
 def grid(run: RefinementRun, options: FigureOptions) -> "Figure":
-    """Recall@1 by how many neighbours are looked at and how many steps are taken, by refining again."""
+    """Draw recall@1 by number of neighbours and number of steps, refining again for each."""
     from entourage.figures.grid import draw_grid
 
     rows = _scored_rows(run, options, MOST_REFINED)
@@ -193,17 +204,17 @@ def _recalls(run: RefinementRun, items: Embeddings, k: int) -> list[float]:
 
 
 def changed_queries(run: RefinementRun, count: int) -> IntArray:
-    """Rows of the queries that a picture or a report shows; how many neighbours it shows of each decides nothing."""
+    """Choose the queries that a figure or a report shows, whatever the number of neighbours it shows of each."""
     return choose_changed(run.gains, *rankings(run, SHOWN), count)
 
 
 def rankings(run: RefinementRun, shown: int) -> tuple[Neighbors, Neighbors]:
-    """The nearest items of each before and after, as many as are shown."""
+    """Return the nearest items of each query before and after, as many as are shown."""
     return first(run.neighbors["before"], shown), first(run.neighbors["after"], shown)
 
 
 def part_of(shown: Appearance, rows: IntArray) -> Appearance:
-    """How these rows look."""
+    """Return how the items in these rows are shown."""
     picture = None if shown.picture is None else _picture_of(shown.picture, rows)
     texts = None if shown.texts is None else [shown.texts[row] for row in rows]
     columns = [None if each is None else each[rows] for each in (shown.labels, shown.cameras, shown.sequences)]

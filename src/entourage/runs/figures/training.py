@@ -107,5 +107,5 @@ def _lost_at(items: Items) -> int:
 
 
 def source_of(run: TrainingRun) -> str:
-    """What it was tested on, shortly."""
+    """Name the data that the run was tested on, in short."""
     return run.config["data"]["source"].rstrip("/").rpartition("/")[2]

@@ -34,9 +34,9 @@ class IntraBatchSettings(EncoderSettings):
     label_smoothing: float = 0.1
     """Share of the target that goes to all classes alike."""
     network_weight: float = 1.0
-    """Of the cross-entropy after the network; 0 trains by the encoder's own alone."""
+    """Weight of the cross-entropy after the network; 0 trains by the encoder's own alone."""
     auxiliary_weight: float = 1.0
-    """Of the cross-entropy on the encoder's embedding; 0 trains by the network's alone."""
+    """Weight of the cross-entropy on the encoder's embedding; 0 trains by the network's alone."""
     auxiliary_head: str = "linear"
     """The encoder's classifier: "linear", of the projection as it is, or "neck", the network's kind on unit vectors."""
     messages: bool = True

@@ -187,7 +187,7 @@ def divided_classes(where: Path, classes: list[Any], share: float) -> tuple[list
         raise InputError(f"train_share is {share}; wanted more than 0 and less than 1, as a share of the classes")
     if len(classes) < 2:
         raise FileError(
-            f"{where} has 1 class, {classes[0]!r}; wanted two or more, to train on some and test on the others"
+            f"{where} has 1 class, {classes[0]!r}; wanted two or more classes, to train on some and test on the others"
         )
     count = min(max(int(len(classes) * share + 1e-9), 1), len(classes) - 1)  # 0.29 * 100 is a little less than 29
     return classes[:count], classes[count:]

@@ -24,11 +24,11 @@ from entourage.baselines.whitening import (
     within_class_whitening_map,
 )
 
-__all__ = [  # noqa: RUF022 (in the order of `sorted`, which puts LDA among the other names)
+__all__ = [
+    "LDA",
     "Chain",
     "Diffusion",
     "KReciprocal",
-    "LDA",
     "LinearHead",
     "Method",
     "PCAWhitening",

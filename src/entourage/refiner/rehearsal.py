@@ -28,11 +28,11 @@ from entourage.training.linear_maps import class_means
 from entourage.training.sampling import usable_classes
 from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, LabelArray, label_codes
 
-__all__ = [  # noqa: RUF022
+__all__ = [
     "FOLDS",
+    "SPARSE",
     "Rehearsal",
     "RehearsalGraph",
-    "SPARSE",
     "ValidationGallery",
     "make_rehearsals",
     "score",

@@ -16,7 +16,7 @@ from entourage.refiner.settings import RefinerSettings
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
-__all__ = ["Forecast", "UNIVERSAL_FILE", "fit_universal", "forecast", "universal_network"]  # noqa: RUF022
+__all__ = ["UNIVERSAL_FILE", "Forecast", "fit_universal", "forecast", "universal_network"]
 
 UNIVERSAL_FILE = Path(__file__).with_name("universal.safetensors")
 # Random vectors of 32 dimensions and more stay below this; sets above it gained, or lost little.

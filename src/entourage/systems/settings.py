@@ -6,7 +6,7 @@ from typing import Any
 from entourage.errors import InputError
 from entourage.runtime.config import check_types
 
-__all__ = ["EncoderSettings", "MetricLossSettings", "NOT_DECISIVE"]  # noqa: RUF022 (in the order of `sorted`)
+__all__ = ["NOT_DECISIVE", "EncoderSettings", "MetricLossSettings"]
 
 NOT_DECISIVE = {"workers", "device", "tensorboard"}  # settings a resumed run may change
 

@@ -7,7 +7,7 @@ from entourage.errors import InputError
 from entourage.runtime.config import check_known
 from entourage.systems.settings import EncoderSettings
 
-__all__ = ["DISTILLATIONS", "IntraBatchSettings", "PRESETS", "StudentSettings"]  # noqa: RUF022 (in the order of `sorted`)
+__all__ = ["DISTILLATIONS", "PRESETS", "IntraBatchSettings", "StudentSettings"]
 
 DISTILLATIONS = ("class-probabilities", "features", "relations")
 _CHOICES = {"auxiliary_head": ("linear", "neck"), "class_columns": ("all", "batch")}

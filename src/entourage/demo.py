@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from entourage import data
+from entourage.data.arrays import ImageArray
+from entourage.data.image_set import labels_of
+from entourage.data.sets import glyphs
 from entourage.encoders.embedding import embed
 from entourage.figures import save
 from entourage.refiner.estimator import ContextRefiner
@@ -18,8 +20,9 @@ from entourage.runs.figures import FigureOptions, draw
 from entourage.runs.figures.options import DRIFTING
 from entourage.runs.layout import TRAIN
 from entourage.runs.media import Media, PictureSource
-from entourage.runs.refine import fill_refinement
+from entourage.runs.refine import RefinementNotes, fill_refinement
 from entourage.runs.refinement_run import open_refinement
+from entourage.runs.refiners import FittedRefiner
 from entourage.runtime.progress import Progress
 from entourage.stores import check_free, new_folder
 from entourage.systems.baseline.settings import BaselineSettings
@@ -34,7 +37,7 @@ _PICTURES = {"drift": "drift", "query": "query", "sheet": "retrieval", "steps": 
 
 @dataclass(frozen=True)
 class DemoSettings:
-    """How much of everything."""
+    """The size of the demo."""
 
     max_classes: int | None = None
     """Classes of each split; None for all."""
@@ -56,12 +59,12 @@ class DemoResult:
     """What metrics.json holds: the refined scores, the raw ones to compare with, protocol, intervals, warnings."""
 
     def document(self) -> dict:
-        """What `--json` prints."""
+        """Return what `--json` prints."""
         return self.measured | {"folder": str(self.folder)}
 
 
 def run_demo(
-    folder=None,
+    folder: str | Path | None = None,
     *,
     quick: bool = False,
     settings: DemoSettings | None = None,
@@ -69,39 +72,55 @@ def run_demo(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> DemoResult:
-    """Run everything and write a refinement run: vectors, model, metrics and figures.
+    """Run the whole demo and write a refinement run: vectors, model, metrics and figures.
 
     Parameters
     ----------
-    folder : of the run; None for a new one in runs/.
-    quick : fewer classes and shorter training.
-    settings : how much of everything, instead of what `quick` stands for.
-    seed : decides everything random.
-    overwrite : whether an existing run is replaced.
-    progress : called as progress(title, done, total).
+    folder : path, optional
+        Folder of the run; by default a new one in runs/.
+    quick : bool
+        Use fewer classes and train for less time.
+    settings : DemoSettings, optional
+        The size of the demo, instead of what `quick` stands for.
+    seed : int
+        Seed of everything drawn at random.
+    overwrite : bool
+        Whether an existing run is replaced.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    DemoResult
+        The folder of the run, and its scores on unseen scripts.
     """
     settings = settings or (QUICK if quick else DemoSettings())
-    folder = _free_folder(folder, overwrite)
+    place = _free_folder(folder, overwrite)
     started = time.perf_counter()
-    drawn = {"per_class": settings.per_class, "max_classes": settings.max_classes, "seed": seed}
-    seen, unseen = (data.load(_DATA, split, **drawn, progress=progress) for split in ("train", "test"))
+    seen, unseen = (_pictures(split, settings, seed, progress) for split in ("train", "test"))
     training, test = _embedded(seen, unseen, settings, seed, progress)
     refiner = ContextRefiner(random_state=seed).fit(training, progress=progress)
-    options = {
-        "media": Media(PictureSource(_DATA, split="test", options=drawn)),
-        "protocol": _protocol(refiner, test, settings, seed),
-        "settings": {"demo": asdict(settings)},
-        "nmi": True,
-        "seconds_before": time.perf_counter() - started,
-    }
-    with new_folder(folder) as filling:
-        measured = fill_refinement(filling, refiner, test, **options, progress=progress)
-        np.savez(filling / TRAIN, vectors=training.vectors, labels=training.labels)
+    drawn = {"per_class": settings.per_class, "max_classes": settings.max_classes, "seed": seed}
+    media = Media(PictureSource(_DATA, split="test", options=drawn))
+    spent = time.perf_counter() - started
+    notes = RefinementNotes(_protocol(refiner, test, settings, seed), {"demo": asdict(settings)}, spent)
+    with new_folder(place) as filling:
+        by = FittedRefiner(refiner)
+        measured = fill_refinement(filling, by, test, media=media, notes=notes, nmi=True, progress=progress)
+        np.savez(filling / TRAIN, vectors=training.vectors, labels=labels_of(training))
         _draw(filling, unseen, seed, progress)
-    return DemoResult(folder, measured)
+    return DemoResult(place, measured)
 
 
-def _embedded(seen, unseen, settings: DemoSettings, seed: int, progress: Progress | None) -> list[Embeddings]:
+def _pictures(split: str, settings: DemoSettings, seed: int, progress: Progress | None) -> ImageArray:
+    return glyphs.load(
+        split, per_class=settings.per_class, max_classes=settings.max_classes, seed=seed, progress=progress
+    )
+
+
+def _embedded(
+    seen: ImageArray, unseen: ImageArray, settings: DemoSettings, seed: int, progress: Progress | None
+) -> list[Embeddings]:
     """Both sets as an encoder sees them that was trained on the first."""
     by = BaselineSettings(epochs=settings.encoder_epochs, seed=seed, validation_share=0.0)
     encoder, _, _ = train_baseline(seen, by, progress=progress)
@@ -111,7 +130,7 @@ def _embedded(seen, unseen, settings: DemoSettings, seed: int, progress: Progres
     ]
 
 
-def _draw(folder: Path, images, seed: int, progress: Progress | None) -> None:
+def _draw(folder: Path, images: ImageArray, seed: int, progress: Progress | None) -> None:
     """Draw figures of the run into its folder; images: the test set."""
     run = open_refinement(folder, pictures=[images])
     for done, (kind, name) in enumerate(_PICTURES.items()):
@@ -139,7 +158,7 @@ def _learned(refiner: ContextRefiner) -> str:
     )
 
 
-def _free_folder(folder, overwrite: bool) -> Path:
+def _free_folder(folder: str | Path | None, overwrite: bool) -> Path:
     if folder is not None:
         Path(folder).absolute().parent.mkdir(parents=True, exist_ok=True)
         return check_free(folder, overwrite=overwrite)

@@ -73,7 +73,7 @@ BAD = {
     "no neighbours to refine": ("refine v.npy --out out.npy --neighbors 0", "n_neighbors is 0; wanted a whole number"),
     "too many universal steps": ("refine v.npy --out out.npy --steps 6", "steps is 6; wanted 0 ≤ steps ≤ 5"),
     "unknown recipe": ("fit v.npz --out out --recipe fast", "recipe is 'fast'; wanted"),
-    "no resuming": ("fit v.npz --out out --resume", "--resume goes on with the paper's recipe, but --recipe is relat"),
+    "no resuming": ("fit v.npz --out out --resume", "--resume continues the paper's recipe, but --recipe is relat"),
     "no passes": ("fit v.npz --out out --epochs 3", "--epochs is 3 but only --recipe paper uses it; leave it out"),
     "no head": ("fit v.npz --out out --out-dim 3", "--out-dim is 3 but only --recipe paper uses it"),
     "no neighbours": ("fit v.npz --out out --neighbors 0", "n_neighbors is 0; wanted a whole number, at least 1"),

@@ -111,7 +111,7 @@ def test_a_skipped_method_says_why(inside):
     np.save("two.npy", np.repeat([0, 1, 2], 200))
     outcome = run("compare v.npy --labels two.npy --methods lda")
     assert outcome.exit_code == 0
-    assert "skipped: 0 discriminants asked of 1 classes" in outcome.stdout
+    assert "skipped: n_components is 0, but 1 classes" in outcome.stdout
 
 
 @pytest.mark.parametrize(

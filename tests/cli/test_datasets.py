@@ -104,7 +104,7 @@ def test_ctrl_c_keeps_what_was_fetched(site, root, monkeypatch):
     monkeypatch.setattr(downloading, "_check_sum", interrupted)
     result = run("datasets get omniglot --root", root)
     assert result.exit_code == 130
-    assert result.stderr.endswith("stopped; the same command goes on from what has been fetched\ninterrupted\n")
+    assert result.stderr.endswith("stopped; run the same command again to resume the download\ninterrupted\n")
     assert (root / "images_background.zip.part").exists()
 
 
@@ -116,8 +116,11 @@ BAD = {
     "by hand to a new root": ("datasets get cars --root new", "so that new holds"),
     "wrong root to list": ("datasets --root nowhere", "the folder nowhere does not exist"),
     "built in": ("datasets get glyphs --root .", "glyphs is built in; there is nothing to fetch"),
-    "no name": ("datasets get --root .", "the words after datasets are 'get'; wanted `get` and a name, or nothing"),
-    "another word": ("datasets fetch cub --root .", "the words after datasets are 'fetch cub'"),
+    "no name": (
+        "datasets get --root .",
+        "the arguments after `datasets` are 'get'; wanted `get` and a name, or nothing",
+    ),
+    "another word": ("datasets fetch cub --root .", "the arguments after `datasets` are 'fetch cub'"),
 }
 
 
@@ -137,5 +140,5 @@ def test_a_wrong_checksum_leaves_nothing(site, root):
     site.files["images_background.zip"] += b"!"
     result = run("datasets get omniglot --root", root)
     assert result.exit_code == 2
-    assert "it was damaged or has changed and is removed" in result.stderr
+    assert "it is damaged or has changed, and was removed" in result.stderr
     assert files(root) == before

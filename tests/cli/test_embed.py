@@ -147,7 +147,7 @@ BAD = {
         "embed birds --model birds --out out.npz",
         "birds is a folder without an encoder; wanted a run",
     ),
-    "new weights": ("embed birds --model small --out out.npz", "'small', which has learned nothing yet"),
+    "new weights": ("embed birds --model small --out out.npz", "'small', an untrained encoder"),
     "another format": ("embed birds --model run --out out.csv", "out.csv ends in .csv; vectors are written to .npz"),
     "output in the way": ("embed birds --model run --out there.npz", "there.npz exists already"),
     "labels in the way": ("embed birds --model run --out half.npy", "half.csv exists already"),
@@ -173,12 +173,12 @@ def test_ctrl_c_keeps_the_finished_shards_and_resume_writes_the_same_file(tmp_pa
     )
     code, said = interrupted([*command.split(), "--out", out], lambda: len(list(parts.glob("[0-9]*.npz"))) > 1)
     assert code == 130, said
-    assert said == f"stopped; {parts} keeps what is done: add --resume to go on\ninterrupted\n"
+    assert said == f"stopped; {parts} holds what is done: add --resume to continue\ninterrupted\n"
     assert os.listdir(tmp_path) == ["v.npz.parts"]
     kept = files(parts)
 
     again = run(command, "--out", out)
-    assert again.exit_code == 2 and "keeps an interrupted run; resume it (--resume), or start again" in again.stderr
+    assert again.exit_code == 2 and "holds an interrupted run; resume it (--resume), or start again" in again.stderr
     other = run(command.replace("encoder-0", "encoder-1"), "--out", out, "--resume")
     assert other.exit_code == 2 and "belongs to other pictures, models or shard sizes" in other.stderr
     assert files(parts) == kept

@@ -91,11 +91,11 @@ def test_ctrl_c_leaves_a_checkpoint_and_resume_ends_as_if_nothing_had_happened(i
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=300)
     assert process.returncode == 130, said
-    assert said == f"stopped; {checkpoint} keeps the finished epochs: add --resume to go on\ninterrupted\n"
+    assert said == f"stopped; {checkpoint} holds the finished epochs: add --resume to continue\ninterrupted\n"
     assert os.listdir(tmp_path) == ["stopped.checkpoint"]
 
     again = run(command, tmp_path / "stopped")
-    assert again.exit_code == 2 and "add --resume to go on with it, or --overwrite to start again" in again.stderr
+    assert again.exit_code == 2 and "add --resume to continue it, or --overwrite to start again" in again.stderr
     other = run(command, tmp_path / "stopped", "--resume", "--seed", 1)
     assert other.exit_code == 2 and "belongs to other data or settings" in other.stderr
     assert checkpoint.exists()

@@ -166,7 +166,7 @@ def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
         ("refine v.npz --model run-0 --out o.npz --context-size 1", "size is 1; wanted 2 or more"),
         ("refine v.npz --model run-0 --out o.npz --context-by ward --context-size 3", "size is 3 but groups by ward"),
         ("refine wide.npy --model run-0 --out o.npy", "have 9 dimensions but the network was trained on 8"),
-        ("refine v.npz --model plain --out o.npz", "'plain' is a run that keeps no network to refine by; wanted"),
+        ("refine v.npz --model plain --out o.npz", "'plain' is a run without a network to refine with; wanted"),
         ("refine v.npz --model nowhere --out o.npz", "there is no folder 'nowhere'; wanted a folder written by"),
         ("refine v.npz --model run-0/network --out o.npz", "is a part of a run; give the run itself, 'run-0'"),
     ],

@@ -119,7 +119,7 @@ def test_pictures_that_are_gone_are_warned_of(kept, inside, tmp_path):
         ("plot drift kept --out a.avi", "wanted a name that ends in .png, .pdf, .svg, .mp4, .gif"),
         ("plot sheet kept --out nowhere/a.png", "the folder nowhere does not exist"),
         ("plot sheet kept --out there.png", "there.png exists already"),
-        ("plot query kept --query 3 --out a.png", "the query is '3', which is no id of the 80 items"),
+        ("plot query kept --query 3 --out a.png", "the query is '3', which is not an id of the 80 items"),
         ("plot sheet model --out a.png", "no run of `entourage train`"),
         ("plot sheet missing --out a.png", "missing does not exist"),
         ("refine v.npy", "there is nothing to write to"),

@@ -166,7 +166,7 @@ BAD = {
     "wrong root": ("train cub --root nowhere --out out", "the folder nowhere does not exist; check the root"),
     "no root": ("train cub --out out", "cub is read from disk but no folder is given; wanted root, --root or"),
     "root without it": ("train cub --root birds --out out", "cub is not under birds: wanted birds/CUB_200_2011"),
-    "empty folder": ("train empty --out out", "empty has no folders with images in them; wanted one folder a class"),
+    "empty folder": ("train empty --out out", "empty has no folders with images in them; wanted one folder per class"),
     "one class": ("train one-class --out out", "one-class has 1 class, 'bird 00'; wanted two or more classes"),
     "missing column": ("train no-split.csv --out out", "no-split.csv has no column `split`; its columns are label"),
     "no table": ("train nothing.csv --out out", "the table nothing.csv does not exist; check the path"),
@@ -240,15 +240,15 @@ def test_ctrl_c_leaves_a_partial_run_and_resume_ends_as_if_nothing_had_happened(
 
     code, said = interrupted([*command.split(), "--out", stopped], two_epochs)
     assert code == 130, said
-    assert said == f"stopped; {partial} keeps the finished epochs: add --resume to go on\ninterrupted\n"
+    assert said == f"stopped; {partial} holds the finished epochs: add --resume to continue\ninterrupted\n"
     assert os.listdir(tmp_path) == ["stopped.partial"]
 
     again = run(command, "--out", stopped)
-    assert again.exit_code == 2 and "keeps an interrupted run; resume it (--resume), or start again" in again.stderr
+    assert again.exit_code == 2 and "holds an interrupted run; resume it (--resume), or start again" in again.stderr
     other = run(command, "--out", stopped, "--resume", "--seed", 1)
     assert other.exit_code == 2 and f"seed is 1 but {partial} was begun with 0; resume" in other.stderr
     unfinished = run(f"embed birds --model {stopped} --out {tmp_path}/v.npz")
-    assert unfinished.exit_code == 2 and "is a run that has not ended" in unfinished.stderr
+    assert unfinished.exit_code == 2 and "is an unfinished run" in unfinished.stderr
     assert sorted(os.listdir(partial)) == ["checkpoint.safetensors", "config.json", "log.jsonl"]
 
     resumed = document(run(command, "--out", stopped, "--resume"))

@@ -143,7 +143,7 @@ def test_a_method_that_cannot_work_is_skipped_with_its_reason_and_the_others_go_
     one_class = clusters(n_classes=1)
     document = compare(one_class, clusters(seed=1), ["lda", "alpha-qe-8-3"]).document()
     assert document["methods"][1]["method"] == "lda"
-    assert "bring more classes" in document["methods"][1]["skipped"]
+    assert "add classes" in document["methods"][1]["skipped"]
     assert set(document["methods"][1]) == {"method", "skipped"}
     assert "map@r" in document["methods"][2]
 

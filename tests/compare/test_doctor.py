@@ -291,7 +291,7 @@ def test_the_verdict_names_the_reason_and_what_to_do():
     assert "60 % of the nearest" in verdict(labelled, 64) and verdict(labelled, 64).endswith("entourage fit.")
     assert verdict(labelled | {"usable_classes": 5}, 64).endswith("entourage refine, as there are few classes.")
     assert "0.5 points below" in verdict(labelled | {"map@r": 0.895}, 64)
-    assert "collect more per class" in verdict(labelled | {"possible_purity": 0.0, "room": None}, 64)
+    assert "collect more items per class" in verdict(labelled | {"possible_purity": 0.0, "room": None}, 64)
     assert "check the labels" in verdict(labelled | {"above_chance": 0.1}, 64)
     assert "may help: only 60 %" in verdict(labelled | {"above_chance": 0.3}, 64)
     assert "may help: 60 %" in verdict(labelled | {"possible_purity": 0.2}, 64)

@@ -43,7 +43,7 @@ def test_refiners_are_the_estimators_and_the_universal_one_sees_no_labels():
     np.testing.assert_array_equal(
         universal.transform(test).vectors, Refined(universal=True).fit(shuffled).transform(test).vectors
     )
-    with pytest.raises(NotFittedError, match="has not learned anything"):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
         Refined().transform(test)
 
 

@@ -218,7 +218,9 @@ def test_what_cannot_be_fetched_says_where_to_get_and_put_it(tmp_path, name, whe
         data.get(name, tmp_path)
 
 
-@pytest.mark.parametrize(("name", "what"), [("glyphs", "built in"), ("folder", "read from any place"), ("csv", "read")])
+@pytest.mark.parametrize(
+    ("name", "what"), [("glyphs", "built in"), ("folder", "read from any folder"), ("csv", "read")]
+)
 def test_what_is_no_download_is_refused(tmp_path, name, what):
     with pytest.raises(InputError, match=f"{name} is {what}.*; there is nothing to fetch"):
         data.get(name, tmp_path)

@@ -113,7 +113,7 @@ def test_a_server_without_ranges_sends_all_of_it_again(site, tmp_path):
 def test_a_dead_server_is_given_up_and_the_part_kept(site, tmp_path):
     site.breaks_after = [150, 0, 0, 0]
     with pytest.raises(
-        FileError, match=r"ended early\); the same command goes on from the 1\.5 MB in .*birds\.zip\.part"
+        FileError, match=r"ended early\); run the same command again to resume from the 1\.5 MB in .*birds\.zip\.part"
     ):
         fetch(birds(site), tmp_path)
     assert len(site.asked) == 4
@@ -121,14 +121,14 @@ def test_a_dead_server_is_given_up_and_the_part_kept(site, tmp_path):
 
 
 def test_a_wrong_checksum_is_refused_and_the_file_removed(site, tmp_path):
-    with pytest.raises(FileError, match=r"with sha256 [0-9a-f]{64}; wanted .* with feed: .*removed, try again"):
+    with pytest.raises(FileError, match=r"with sha256 [0-9a-f]{64}; wanted .* with feed: .*removed: try again"):
         fetch(birds(site, checksum="sha256:feed"), tmp_path)
     assert everything(tmp_path) == []
 
 
 def test_a_part_of_another_file_is_found_out(site, tmp_path):
     (tmp_path / "birds.zip.part").write_bytes(b"x" * 70)
-    with pytest.raises(FileError, match="removed, try again"):
+    with pytest.raises(FileError, match="removed: try again"):
         fetch(birds(site), tmp_path)
     assert everything(tmp_path) == []
     fetch(birds(site), tmp_path)
@@ -138,7 +138,7 @@ def test_a_part_of_another_file_is_found_out(site, tmp_path):
 def test_a_file_the_server_does_not_have(site, tmp_path):
     archive = birds(site)
     site.files.clear()
-    with pytest.raises(FileError, match=r"birds\.zip answers 404 Not Found; try again later"):
+    with pytest.raises(FileError, match=r"birds\.zip answered 404 Not Found; try again later"):
         fetch(archive, tmp_path)
     assert site.asked == [None]
     assert everything(tmp_path) == []

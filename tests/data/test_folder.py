@@ -1,4 +1,4 @@
-"""Any folder of images, one folder a class."""
+"""Any folder of images, one folder per class."""
 
 import pytest
 from tests.data.pictures import value_of, write_pictures, write_text
@@ -98,7 +98,7 @@ def test_an_empty_class_is_warned_of_and_left_out(tmp_path):
 
 
 def test_a_folder_without_classes_is_refused(tmp_path):
-    with pytest.raises(FileError, match="has no folders with images in them; wanted one folder a class"):
+    with pytest.raises(FileError, match="has no folders with images in them; wanted one folder per class"):
         folder.load("train", tmp_path)
     (tmp_path / "a").mkdir()
     with pytest.raises(FileError, match="has no folders with images in them"):

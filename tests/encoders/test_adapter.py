@@ -43,7 +43,7 @@ def test_answers_that_cannot_be_used(answer, message):
 def test_the_number_of_dimensions_stays():
     encoder = CallableEncoder(lambda items: np.ones((len(items), len(items))))
     encoder.encode(["a", "b"])
-    with pytest.raises(InputError, match="gave 1 dimensions after 2"):
+    with pytest.raises(InputError, match="gave 1 dimensions and 2 before"):
         encoder.encode(["a"])
 
 

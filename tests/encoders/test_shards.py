@@ -95,7 +95,7 @@ def test_shards_of_other_pictures_weights_or_sizes_are_refused_unless_overwritte
     for encoders, pictures, size in others:
         with pytest.raises(FileError, match="belongs to other pictures, models or shard sizes"):
             embed_to_file(encoders, pictures, out, shard_size=size, resume=True)
-    with pytest.raises(FileError, match="keeps an interrupted run"):
+    with pytest.raises(FileError, match="holds an interrupted run"):
         embed_to_file([encoder(0)], images, out, shard_size=3)
     embed_to_file([encoder(1)], images, out, shard_size=3, overwrite=True)
     np.testing.assert_allclose(read_vectors(out).vectors, embed(encoder(1), images), atol=1e-6)

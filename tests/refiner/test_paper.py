@@ -88,7 +88,7 @@ def test_a_fit_that_helps_nobody_says_so():
     perfect = PaperRefiner(**QUICK).fit(np.repeat(np.eye(12), 8, axis=0), np.repeat(np.arange(12), 8))
     assert any("no better than the raw" in warning for warning in perfect.report()["warnings"])
     tiny = PaperRefiner(**QUICK | {"n_neighbors": 8}).fit(rng.normal(size=(12, 4)), np.repeat(np.arange(4), 3))
-    assert "only 5 neighbours of 8 could be had in training" in tiny.report()["warnings"]
+    assert "only 5 of 8 neighbours were available in training" in tiny.report()["warnings"]
     two = PaperRefiner(**QUICK).fit(rng.normal(size=(20, 4)), np.repeat([0, 1], 10))
     assert any("too few classes" in warning for warning in two.report()["warnings"])
     scores = noise.report()["metrics"]
@@ -264,7 +264,7 @@ def test_unusable_data_are_refused(refiner, seen, unseen):
 MEASURE = """
 import numpy as np
 from entourage.neighbors import exact
-from entourage.refiner.estimator import PaperRefiner
+from entourage.refiner import PaperRefiner
 
 def most_memory_so_far():  # in bytes; unlike ru_maxrss, not inherited from the process that started this one
     return next(1024 * int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))

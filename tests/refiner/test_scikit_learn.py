@@ -68,7 +68,7 @@ def test_a_clone_has_the_parameters_and_nothing_that_was_learned(make):
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params() and not hasattr(copy, "network_")
     assert copy.set_params(n_neighbors=1).n_neighbors == 1
-    with pytest.raises(NotFittedError, match="has not learned anything yet"):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
         copy.transform(clusters(seed=1)[0])
     assert issubclass(errors.NotFittedError, NotFittedError) and issubclass(errors.NotFittedError, ValueError)
 

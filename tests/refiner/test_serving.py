@@ -86,7 +86,7 @@ def test_what_comes_back_is_the_callers_own(refiner, vectors):
 
 
 def test_vectors_of_another_encoder_are_refused(refiner, vectors):
-    with pytest.raises(ModelError, match="31 dimensions"):
+    with pytest.raises(ModelError, match="X has 31 features"):
         refiner.serve(vectors[:, :31])
-    with pytest.raises(ModelError, match="31 dimensions"):
+    with pytest.raises(ModelError, match="X has 31 features"):
         refiner.serve(vectors).transform(vectors[:, :31])

@@ -58,7 +58,7 @@ def test_noise_is_returned_as_it_is_with_a_warning(n, dim):
 def test_more_neighbours_than_are_looked_at_are_warned_of(k, warned):
     rng = np.random.default_rng(0)
     vectors = np.repeat(rng.normal(size=(8, 32)), 10, axis=0) + 0.5 * rng.normal(size=(80, 32))
-    told = f"{k} neighbours are asked for, but of 80 distinct vectors an item looks at no more than 20, a quarter"
+    told = f"{k} neighbours were requested, but an item attends to at most 20 of 80 distinct vectors, a quarter"
     assert ContextRefiner(k).fit(vectors).report()["warnings"] == [told] * warned
 
 

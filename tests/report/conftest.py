@@ -8,7 +8,7 @@ from entourage.refiner.estimator import ContextRefiner
 from entourage.report import write_report
 from entourage.runs.media import Media, PictureSource
 from entourage.runs.refine import write_refinement
-from entourage.runs.train import train_run
+from entourage.runs.train import TrainRequest, train_run
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.values import Embeddings
 
@@ -66,7 +66,9 @@ def trained(tmp_path_factory):
     settings = BaselineSettings(
         dim=4, image_size=8, encoder_options={"width": 4}, batch_classes=3, batch_per_class=2, epochs=2, workers=1
     )
-    train_run("glyphs", folder, settings=settings, data_options={"per_class": 4, "max_classes": 8}, nmi=False)
+    train_run(
+        TrainRequest("glyphs", folder, settings=settings, data_options={"per_class": 4, "max_classes": 8}, nmi=False)
+    )
     return folder
 
 

@@ -12,7 +12,7 @@ from tests.report.reading import check_whole, find
 from entourage.errors import EntourageWarning
 from entourage.evaluation.bootstrap import paired_bootstrap
 from entourage.report.training import _class_tables, training_page
-from entourage.runs.train import train_run
+from entourage.runs.train import TrainRequest, train_run
 from entourage.runs.training_run import open_training
 from entourage.runtime.config import to_dict
 from entourage.systems.baseline.settings import BaselineSettings
@@ -103,7 +103,7 @@ def test_a_damaged_picture_is_left_out_and_the_rest_is_shown(pictures, tmp_path)
         epochs=1, workers=1, validation_share=0.0,
     )  # fmt: skip
     with pytest.warns(EntourageWarning, match="1 of 60 pictures cannot be decoded"):
-        train_run(source, tmp_path / "run", settings=settings, nmi=False)
+        train_run(TrainRequest(source, tmp_path / "run", settings=settings, nmi=False))
     run = open_training(tmp_path / "run")
     with pytest.warns(EntourageWarning, match="1 of 30 pictures cannot be decoded"):
         html = training_page(run, []).html()

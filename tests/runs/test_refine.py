@@ -11,8 +11,9 @@ from entourage.evaluation import evaluate_embeddings
 from entourage.evaluation.bootstrap import paired_bootstrap
 from entourage.neighbors import search
 from entourage.runs.media import Media
-from entourage.runs.refine import write_refinement
+from entourage.runs.refine import RefinementNotes, fill_refinement, write_refinement
 from entourage.runs.refinement_run import open_refinement, refined_steps
+from entourage.runs.refiners import FittedRefiner
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, one_thread):
-    return kept(tmp_path_factory.mktemp("kept") / "run", items(), protocol={"data": "samples"})
+    return kept(tmp_path_factory.mktemp("kept") / "run", items())
 
 
 def test_the_folder_says_what_it_is_and_how_it_was_made(run):
@@ -30,8 +31,17 @@ def test_the_folder_says_what_it_is_and_how_it_was_made(run):
     assert written["settings"]["refiner"] == {
         "recipe": "relational", "random_state": 0, "scorer": "universal", "n_neighbors": 8, "n_steps": 5, "steps": 5
     }  # fmt: skip
-    assert run.document["protocol"]["data"] == "samples" and run.document["protocol"]["steps"] == 5
+    assert run.document["protocol"]["steps"] == 5
     assert run.document["protocol"]["context"] == "transductive: 8 neighbours among the items, labels unused"
+
+
+def test_what_came_before_is_noted(tmp_path):
+    notes = RefinementNotes({"data": "samples"}, {"demo": {"epochs": 3}}, seconds=100)
+    document = fill_refinement(tmp_path, FittedRefiner(fitted(items())), items(), notes=notes)
+    written = json.loads((tmp_path / "run.json").read_text())
+    assert document["protocol"]["data"] == "samples" and document["protocol"]["steps"] == 5
+    assert written["settings"]["demo"] == {"epochs": 3} and "refiner" in written["settings"]
+    assert 100 <= written["seconds"] < 200
 
 
 def test_vectors_labels_and_ids_come_back(run):
@@ -132,7 +142,7 @@ def test_a_gallery_is_kept_and_searched(tmp_path):
 def test_an_existing_folder_stays(run):
     with pytest.raises(FileError, match="exists already"):
         kept(run.folder, items())
-    again = kept(run.folder, items(), overwrite=True, protocol={"data": "samples"})
+    again = kept(run.folder, items(), overwrite=True)
     assert again.document["metrics"] == run.document["metrics"]
 
 

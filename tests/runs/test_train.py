@@ -20,7 +20,7 @@ from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import evaluate_embeddings
 from entourage.runs import train as runs
 from entourage.runs.encoders import encoder_of
-from entourage.runs.train import train_run
+from entourage.runs.train import TrainRequest, train_run
 from entourage.runtime.config import to_dict
 from entourage.systems import SYSTEMS, System
 from entourage.systems.baseline.settings import BaselineSettings
@@ -53,7 +53,7 @@ def people(tmp_path):
 
 def test_queries_are_searched_in_their_gallery_but_for_their_own_sequence(people, tmp_path):
     with pytest.warns(EntourageWarning, match="4") as given:
-        run = train_run(people, tmp_path / "run", settings=SETTINGS, nmi=False)
+        run = train_run(TrainRequest(people, tmp_path / "run", settings=SETTINGS, nmi=False))
     protocol = json.loads((tmp_path / "run" / "metrics.json").read_text())["protocol"]
     assert (protocol["queries"], protocol["gallery"], protocol["gallery_is"]) == (4, 12, "a separate set")
     assert protocol["data"] == f"{people}, query in gallery: 1 of 4 classes were trained on too"
@@ -66,7 +66,7 @@ def test_that_nothing_was_learned_is_kept_with_the_scores(people, tmp_path, monk
     scores = iter([0.5, 0.4])
     monkeypatch.setattr("entourage.systems.encoder_training.EncoderTraining.score", lambda self: next(scores))
     with pytest.warns(EntourageWarning, match=r"no epoch \(of 1\) did better") as given:
-        run = train_run(people, tmp_path / "run", settings=SETTINGS, nmi=False)
+        run = train_run(TrainRequest(people, tmp_path / "run", settings=SETTINGS, nmi=False))
     assert sorted(str(each.message) for each in given) == sorted(run.warnings)  # each once
     assert run.protocol["epoch_kept"] == "0 of 1: best MAP@R of held-out training classes, 50.00 %"
     assert run.protocol["trained_on"] == "20 pictures of 5 classes, 2 of them held out to choose the epoch"
@@ -75,9 +75,9 @@ def test_that_nothing_was_learned_is_kept_with_the_scores(people, tmp_path, monk
 def test_the_protocol_says_what_was_asked_for_in_vain(people, tmp_path):
     few = "\n".join(line for line in people.read_text().splitlines() if not line.startswith(("3,", "4,")))
     people.write_text(few + "\n")
-    run = train_run(people, tmp_path / "run", settings=replace(SETTINGS, batch_classes=8), nmi=False)
+    run = train_run(TrainRequest(people, tmp_path / "run", settings=replace(SETTINGS, batch_classes=8), nmi=False))
     assert run.protocol["trained_on"] == (
-        "12 pictures of 3 classes, too few to hold some out and choose the epoch by them; "
+        "12 pictures of 3 classes, too few to hold some out for choosing the epoch; "
         "batches of 3 classes, as there are fewer than the 8 asked for"
     )
 
@@ -85,16 +85,20 @@ def test_the_protocol_says_what_was_asked_for_in_vain(people, tmp_path):
 def test_one_class_that_trains_is_told_from_those_that_test(tmp_path):
     for label in "abc":
         write_pictures(tmp_path / "birds", [f"{label}/{shot}.png" for shot in range(3)])
-    with pytest.raises(InputError, match=r"1 of the 3 classes of .*birds train and the others test, and 1 of those"):
-        train_run(tmp_path / "birds", tmp_path / "run", settings=SETTINGS)
-    train_run(tmp_path / "birds", tmp_path / "run", settings=SETTINGS, data_options={"train_share": 0.7}, nmi=False)
+    with pytest.raises(InputError, match=r"1 of the 3 classes of .*birds are for training, and 1 of these"):
+        train_run(TrainRequest(tmp_path / "birds", tmp_path / "run", settings=SETTINGS))
+    train_run(
+        TrainRequest(
+            tmp_path / "birds", tmp_path / "run", settings=SETTINGS, data_options={"train_share": 0.7}, nmi=False
+        )
+    )
 
 
 def test_a_table_in_which_every_match_is_of_the_querys_own_sequence_is_refused_before_training(people, tmp_path):
     lines = people.read_text().splitlines()
     people.write_text("\n".join([lines[0], *(line.rsplit(",", 1)[0] + ",0" for line in lines[1:])]) + "\n")
     with pytest.raises(InputError, match="in two sequences, where these are known"):
-        train_run(people, tmp_path / "run", settings=SETTINGS)
+        train_run(TrainRequest(people, tmp_path / "run", settings=SETTINGS))
     assert not (tmp_path / "run.partial").exists()
 
 
@@ -115,7 +119,7 @@ def test_persons_are_searched_without_what_their_own_camera_saw(tmp_path, monkey
     monkeypatch.setattr(market1501, "EXPECTED", counts)
     monkeypatch.setattr(market1501, "FILES", {split: count.images for split, count in counts.items()})
     chosen = replace(SETTINGS, encoder="small-rgb", validation_share=0.0)
-    run = train_run("market1501", tmp_path / "run", root=tmp_path, settings=chosen, nmi=False)
+    run = train_run(TrainRequest("market1501", tmp_path / "run", root=tmp_path, settings=chosen, nmi=False))
     assert run.protocol["same_camera"] == "items of the query's label by its own camera left out"
     assert run.scores.metrics["recall@1"] < 1  # the same picture stands first, and does not count
     assert {"recall@5", "map", "map-trapezoid"} <= set(run.scores.metrics)
@@ -135,12 +139,12 @@ def test_a_system_of_the_table_is_called_with_its_own_settings(people, tmp_path,
 
     monkeypatch.setattr(runs, "trivial", train, raising=False)
     monkeypatch.setitem(SYSTEMS, "trivial", System(BaselineSettings, "entourage.runs.train:trivial"))
-    run = train_run(people, tmp_path / "run", system="trivial", strict=True, nmi=False)
+    run = train_run(TrainRequest(people, tmp_path / "run", system="trivial", strict=True, nmi=False))
     assert calls == [(20, BaselineSettings(encoder="small"), False, True)]  # which fits grey pictures
     assert run.protocol["system"] == "trivial" and run.protocol["epoch_kept"] == "0 of 0: the last"
     assert encoder_of(tmp_path / "run").dim == 3
     with pytest.raises(InputError, match=r"the system is 'none'; wanted one of baseline, .*trivial"):
-        train_run(people, tmp_path / "other", system="none")
+        train_run(TrainRequest(people, tmp_path / "other", system="none"))
 
 
 def test_a_failure_after_the_first_epoch_can_be_resumed_unless_it_would_fail_again(people, tmp_path, monkeypatch):
@@ -158,12 +162,12 @@ def test_a_failure_after_the_first_epoch_can_be_resumed_unless_it_would_fail_aga
     for error in (OSError("the disk is full"), InputError("the loss became nan")):
         monkeypatch.setattr(runs, "failing", failing(error), raising=False)
         with pytest.raises(type(error)):
-            train_run(people, tmp_path / "run", system="failing", overwrite=True)
+            train_run(TrainRequest(people, tmp_path / "run", system="failing", overwrite=True))
         kept[type(error)] = (tmp_path / "run.partial" / "log.jsonl").exists()
     assert kept == {OSError: True, InputError: True}  # the second failed, but the first is there again
     assert not (tmp_path / ".run.partial.replaced").exists()
     with pytest.raises(InputError):
-        train_run(people, tmp_path / "new", system="failing")
+        train_run(TrainRequest(people, tmp_path / "new", system="failing"))
     assert "new.partial" not in os.listdir(tmp_path)
 
 
@@ -181,7 +185,8 @@ def stopped(*images, **options):
 runs.stopped = stopped
 SYSTEMS["stopped"] = System(BaselineSettings, "entourage.runs.train:stopped")
 try:
-    runs.train_run(sys.argv[1], sys.argv[2], system="stopped", settings=BaselineSettings(encoder="small"))
+    settings = BaselineSettings(encoder="small")
+    runs.train_run(runs.TrainRequest(sys.argv[1], sys.argv[2], system="stopped", settings=settings))
 except KeyboardInterrupt:
     print("torch" in sys.modules)
 """
@@ -200,9 +205,9 @@ def test_a_run_that_has_no_checkpoint_yet_is_resumed_with_its_own_settings_only(
     monkeypatch.setattr(runs, "killed", lambda images, settings, **_: trained.append(settings) or 1 / 0, raising=False)
     run = {"system": "killed", "resume": True}
     with pytest.raises(InputError, match=r"dim is 5 but .*run\.partial was begun with 4; resume with the same"):
-        train_run(people, tmp_path / "run", settings=replace(SETTINGS, dim=5), **run)
+        train_run(TrainRequest(people, tmp_path / "run", settings=replace(SETTINGS, dim=5), **run))
     with pytest.raises(ZeroDivisionError):
-        train_run(people, tmp_path / "run", settings=replace(SETTINGS, workers=2), **run)
+        train_run(TrainRequest(people, tmp_path / "run", settings=replace(SETTINGS, workers=2), **run))
     assert [settings.dim for settings in trained] == [4]
     assert json.loads((tmp_path / "run.partial" / "config.json").read_text()) == config
 
@@ -215,7 +220,7 @@ def test_among_several_processes_only_the_first_writes(people, tmp_path, monkeyp
     monkeypatch.setitem(SYSTEMS, "second", System(BaselineSettings, "entourage.runs.train:second"))
     monkeypatch.setenv("RANK", "1")
     before = os.listdir(tmp_path)
-    assert train_run(people, tmp_path / "run", system="second") is None
+    assert train_run(TrainRequest(people, tmp_path / "run", system="second")) is None
     assert os.listdir(tmp_path) == before
 
 
@@ -225,5 +230,5 @@ def test_a_model_is_a_run_a_saved_encoder_or_a_name(tmp_path):
     save_encoder(tmp_path / "run" / "encoder", SmallResNet(dim=5, width=4))
     assert [encoder_of(tmp_path / name).dim for name in ("saved", "run")] == [3, 5]
     assert not encoder_of(tmp_path / "run").training
-    with pytest.raises(InputError, match="has learned nothing yet"):
+    with pytest.raises(InputError, match="an untrained encoder"):
         encoder_of("small-rgb")

@@ -19,7 +19,7 @@ from entourage.encoders import (
 )
 from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import mean_average_precision_at_r
-from entourage.runs.train import train_run
+from entourage.runs.train import TrainRequest, train_run
 from entourage.runtime.randomness import seeded_weights
 from entourage.stores.filenames import CHECKPOINT, CROSS_IMAGE
 from entourage.systems import SYSTEMS
@@ -190,7 +190,9 @@ def test_a_run_of_the_command_keeps_encoder_blocks_and_gradients(tmp_path):
         (tmp_path / "pictures" / f"class {label:02}").mkdir(parents=True, exist_ok=True)
         IMAGES.picture(number).save(tmp_path / "pictures" / f"class {label:02}" / f"{number}.png")
     run = train_run(
-        tmp_path / "pictures", tmp_path / "run", system="cross-image", settings=settings(epochs=1), nmi=False
+        TrainRequest(
+            tmp_path / "pictures", tmp_path / "run", system="cross-image", settings=settings(epochs=1), nmi=False
+        )
     )
     assert SYSTEMS["cross-image"].keeps == ("cross_image",)
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [

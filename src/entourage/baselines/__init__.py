@@ -1,4 +1,4 @@
-"""What a user would try instead of a learned refiner, each an estimator with one interface: fit, transform, rank.
+"""The alternatives to a learned refiner, each an estimator with one interface: fit, transform, rank.
 
 Raw                                        the vectors as they are
 PCAWhitening, WithinClassWhitening, LDA    linear maps from the training items' covariances
@@ -24,11 +24,11 @@ from entourage.baselines.whitening import (
     within_class_whitening_map,
 )
 
-__all__ = [  # noqa: RUF022 (in the order of `sorted`, which puts LDA among the other names)
+__all__ = [
+    "LDA",
     "Chain",
     "Diffusion",
     "KReciprocal",
-    "LDA",
     "LinearHead",
     "Method",
     "PCAWhitening",

@@ -19,9 +19,10 @@ _QUERIES_AT_ONCE = 64  # few enough for the processor's cache to hold their scor
 
 
 def mutual_graph(items: Embeddings, k: int, gamma: float) -> csr_array:
-    """S = D^(-1/2) W D^(-1/2), (N, N) sparse: W_ij = max(s_ij, 0)^gamma where i and j are among each other's k nearest.
+    """Build the graph of mutual neighbours, S = D^(-1/2) W D^(-1/2), sparse and of shape (N, N).
 
-    D holds the row sums of W. An item without a mutual neighbour has an empty row.
+    W_ij = max(s_ij, 0)^gamma where i and j are among each other's k nearest, and D holds the row sums of W. An item
+    without a mutual neighbour has an empty row.
     """
     rows = search(items, k=k).rows
     weights = np.maximum(_similarities(items.vectors, rows), 0) ** gamma
@@ -37,8 +38,11 @@ def mutual_graph(items: Embeddings, k: int, gamma: float) -> csr_array:
 
 
 def diffuse(graph: csr_array, block: slice, alpha: float, iterations: int) -> np.ndarray:
-    """f_q = sum_{t <= iterations} (alpha S)^t e_q of the block's queries q, (n, N): the first terms of the solution of
-    (I - alpha S) f = e_q. Never negative, and 0 where no path of that length leads."""
+    """Diffuse from the queries q of a block: f_q = sum_{t <= iterations} (alpha S)^t e_q, of shape (n, N).
+
+    These are the first terms of the solution of (I - alpha S) f = e_q. f is never negative, and 0 where no path of that
+    length leads.
+    """
     queries = np.arange(block.start, block.stop)
     source = np.zeros((graph.shape[0], len(queries)))
     source[queries, np.arange(len(queries))] = 1
@@ -56,13 +60,13 @@ class Diffusion(Method):
     Parameters
     ----------
     k : int
-        Neighbours of each item, of which the mutual ones are linked; all others where there are fewer.
+        Number of neighbours of each item, of which the mutual ones are linked; all items where there are fewer.
     alpha : float
-        How far it spreads: each step counts alpha times the one before.
+        How far similarity spreads: each step counts alpha times the one before.
     gamma : float
         How fast the weight of a link falls with the similarity.
     iterations : int
-        Steps taken; what they leave out is at most alpha^(iterations + 1) of the whole.
+        Number of steps; the terms they leave out are at most alpha^(iterations + 1) of the whole.
     """
 
     def __init__(self, k: int = 20, alpha: float = 0.9, gamma: float = 3.0, iterations: int = 20) -> None:

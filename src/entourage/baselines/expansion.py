@@ -17,7 +17,7 @@ __all__ = ["QueryExpansion", "QuerySideExpansion", "expand_queries"]
 
 
 def expand_queries(items: Embeddings, gallery: Embeddings, neighbors: Neighbors, alpha: float = 3.0) -> Embeddings:
-    """alpha query expansion: normalise(e_q + sum_j max(s_qj, 0)^alpha e_j) over the neighbours j; alpha = 0 averages.
+    """Expand queries by their neighbours j: normalise(e_q + sum_j max(s_qj, 0)^alpha e_j); alpha = 0 averages.
 
     items (N, d), neighbors (N, k) with rows of the gallery. Applied to queries and gallery alike it needs no
     training and no labels.
@@ -72,9 +72,9 @@ class QueryExpansion(VectorMethod, _Expansion):
     Parameters
     ----------
     k : int
-        Neighbours of each item; all others where there are fewer.
+        Number of neighbours of each item; all other items where there are fewer.
     alpha : float
-        How fast the weight falls with the similarity; 0 weighs all neighbours, near or opposite, as the item itself.
+        How fast the weight falls with the similarity; 0 gives every neighbour the weight of the item itself.
     steps : int
     blend : float
         Share of the item's own vector put back at the end.

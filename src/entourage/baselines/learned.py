@@ -1,4 +1,4 @@
-"""Baselines that are trained like a refiner but never look at a neighbour. They learn with torch."""
+"""Baselines that are trained like a refiner but do not use neighbours. They learn with torch."""
 
 from typing import TYPE_CHECKING
 
@@ -29,9 +29,9 @@ def fit_linear_head(training: Embeddings, *, epochs: int, learning_rate: float, 
     epochs : int
         Passes over the items.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     seed : int
-        Decides which items meet in a batch.
+        Seed of the batch sampling.
 
     Returns
     -------
@@ -52,7 +52,7 @@ class LinearHead(LinearMap):
     epochs : int
         Passes over the training items.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     random_state : int
         Seed of the batches.
 
@@ -70,7 +70,7 @@ class LinearHead(LinearMap):
         self.random_state = random_state
 
     def fit_to(self, learned: np.ndarray) -> "LinearHead":
-        """Take a map (d, d) that was learned before, as by one training that serves several numbers of epochs."""
+        """Use a map (d, d) that was learned before, as when one training serves several numbers of epochs."""
         self.n_features_in_ = len(learned)
         self.mean_, self.map_ = 0.0, learned.astype(np.float64)
         return self
@@ -98,7 +98,7 @@ class SelfAttention(VectorMethod):
     epochs : int
         At most this many passes over the training items.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     patience : int
         Stop after this many epochs without a better score on the held-out classes.
     validation_share : float

@@ -25,10 +25,10 @@ _VALUES_AT_ONCE = 2**22  # similarities held at once: 32 MiB
 
 
 class Method(BaseEstimator, ABC):
-    """An estimator that ranks items: fit learns from training items, or nothing; rank gives rankings.
+    """An estimator that ranks items: `fit` learns from training items, if there is anything to learn; `rank` ranks.
 
-    A subclass has its parameters in __init__ and writes `_rank(items, k)`; if there is something to learn
-    `_learn(items)`, with `_learned` for the attribute that it sets; and `_check_settings()`. All are given Embeddings
+    A subclass has its parameters in __init__ and implements `_rank(items, k)`; if there is something to learn
+    `_learn(items)`, with `_learned` for the attribute that it sets; and `_check_settings()`. All receive Embeddings
     that have been checked.
     """
 
@@ -49,21 +49,21 @@ class Method(BaseEstimator, ABC):
         Parameters
         ----------
         X : Embeddings, array, DataFrame or tensor of shape (N, d)
-            Embeddings may bring their labels along.
+            Embeddings may carry their own labels.
         y : array-like of shape (N,), optional
             Labels, for methods that learn from them.
 
         Returns
         -------
         Method
-            Itself.
+            The fitted method.
         """
         items = as_table(self, X, reset=True, least=self._least).embeddings(y)
         self._check_settings()
         if self._needs_labels and items.labels is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: there are no labels to "
-                "learn from; call fit(X, y) with one per vector"
+                "learn from; call fit(X, y) with one label per vector"
             )
         self._learn(items)
         return self
@@ -86,7 +86,7 @@ class Method(BaseEstimator, ABC):
         items = self._checked(X).embeddings()
         if not (isinstance(k, Integral) and 1 <= k < len(items)):
             raise InputError(
-                f"k = {k} ranks asked of {len(items)} items; wanted 1 ≤ k ≤ {len(items) - 1}: lower k or bring more"
+                f"k is {k}, but there are {len(items)} items; wanted 1 ≤ k ≤ {len(items) - 1}: lower k or add items"
             )
         return self._rank(items, k)
 
@@ -108,7 +108,7 @@ class Method(BaseEstimator, ABC):
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"this {type(self).__name__} has not learned anything yet: call fit(X, y) first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(X, y) first")
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._learned is None or hasattr(self, self._learned)
@@ -121,7 +121,7 @@ class Method(BaseEstimator, ABC):
 
 
 class VectorMethod(SameKindTransformer, Method):
-    """A method that gives vectors, and ranks by them. A subclass writes `_moved(items)` in place of `_rank`."""
+    """A method that produces vectors, and ranks by them. A subclass implements `_moved(items)` instead of `_rank`."""
 
     def transform(self, X: Any) -> Any:
         """New vectors of the same items.
@@ -195,12 +195,12 @@ class Chain(VectorMethod, auto_wrap_output_keys=None):
 
     @available_if(lambda self: _gives_vectors(self.second))
     def transform(self, X: Any) -> Any:
-        """New vectors of the same items, by both methods; see VectorMethod.transform."""
+        """Apply both methods to the items; see VectorMethod.transform."""
         return super().transform(X)
 
     @available_if(lambda self: _gives_vectors(self.second))
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """fit(X, y).transform(X)."""
+        """Fit both methods and return `transform(X)`."""
         return self.fit(X, y).transform(X)
 
     @property
@@ -230,7 +230,7 @@ class Chain(VectorMethod, auto_wrap_output_keys=None):
 
 
 class LinearMap(VectorMethod):
-    """normalise((x - mean) M) with map_ M (d, m) from fit and mean_ (d,), or 0 without centring."""
+    """A linear map normalise((x - mean) M) with map_ M (d, m) from fit and mean_ (d,), or 0 without centring."""
 
     _learned = "map_"
     _least = (2, 2)
@@ -252,7 +252,7 @@ class LinearMap(VectorMethod):
 
 
 def with_random_state(method: Method, seed: int) -> Method:
-    """A copy of a method, not fitted, that draws from this seed, and so do its parts; seeds it has are replaced."""
+    """Return an unfitted copy of a method in which it and its parts draw from this seed."""
     copy = clone(method)
     names = [name for name in copy.get_params() if name.split("__")[-1] == "random_state"]
     return copy.set_params(**dict.fromkeys(names, seed))
@@ -262,12 +262,12 @@ def with_random_state(method: Method, seed: int) -> Method:
 
 
 def with_vectors(items: Embeddings, vectors: np.ndarray) -> Embeddings:
-    """The same items with other vectors (N, m), scaled to length 1."""
+    """Return the same items with other vectors (N, m), scaled to length 1."""
     return items.replace_vectors(Embeddings.from_vectors(vectors).vectors)
 
 
 def cosine_blocks(items: Embeddings, at_most: int = 512) -> Iterator[tuple[slice, np.ndarray]]:
-    """Similarities (n, N) float64 of n queries to all items at a time, for methods that need every one."""
+    """Yield similarities (n, N) float64 of n queries at a time to all items, for methods that need every one."""
     vectors = items.vectors.astype(np.float64)
     size = int(np.clip(_VALUES_AT_ONCE // len(items), 1, at_most))
     for start in range(0, len(items), size):
@@ -276,9 +276,9 @@ def cosine_blocks(items: Embeddings, at_most: int = 512) -> Iterator[tuple[slice
 
 
 def best_scored(items: Embeddings, block: slice, scores: np.ndarray, k: int) -> Neighbors:
-    """The k best of scores (n, N) for each query of the block, never itself; equal scores by id, lower first.
+    """Find the k best by scores (n, N) of each query of the block, never itself; ties go to the lower id.
 
-    Scores are compared as float32, so that ties survive sums taken in another order.
+    Scores are compared as float32, so that ties do not depend on the order of summation.
     """
     by_id = np.argsort(items.ids, kind="stable")
     scores = scores.astype(np.float32)
@@ -296,7 +296,7 @@ def best_scored(items: Embeddings, block: slice, scores: np.ndarray, k: int) -> 
 
 
 def training_codes(training: Embeddings) -> np.ndarray:
-    """Labels of the training items as codes 0..C-1, (N,)."""
+    """Return the labels of the training items as codes 0..C-1, of shape (N,)."""
     if training.labels is None:
-        raise InputError("the training items have no labels; wanted one per item to learn from")
+        raise InputError("the training items have no labels; wanted one per item to learn from: pass y")
     return label_codes(training.labels)

@@ -19,10 +19,10 @@ __all__ = ["KReciprocal", "jaccard_distances", "reciprocal_encodings"]
 
 
 def reciprocal_encodings(items: Embeddings, k1: int, k2: int) -> csr_array:
-    """Encodings V (N, N), sparse; each row sums to 1.
+    """Compute the encodings V (N, N), sparse; each row sums to 1.
 
-    R*(i), the reciprocal neighbours of i and what they bring along: see neighbors/reciprocal.py.
-    V_ij ~ exp(-d_ij) for j in R*(i), then averaged over i and its k2 - 1 nearest.
+    V_ij ~ exp(-d_ij) for j in R*(i), then averaged over i and its k2 - 1 nearest. R*(i) is the expanded reciprocal set
+    of i; see neighbors/reciprocal.py.
     """
     most = len(items) - 1
     nearest = search(items, k=min(max(k1, k2 - 1), most)).rows
@@ -36,9 +36,10 @@ def reciprocal_encodings(items: Embeddings, k1: int, k2: int) -> csr_array:
 
 
 def jaccard_distances(encodings: csr_array, by_item: csr_array, block: slice) -> np.ndarray:
-    """1 - sum_l min(V_ql, V_pl) / sum_l max(V_ql, V_pl) of the block's queries q to all items p, (n, N).
+    """Compute the Jaccard distances of the block's queries q to all items p, of shape (n, N).
 
-    by_item: the transpose of the encodings, as rows. As encodings sum to 1, the denominator is 2 - the numerator.
+    They are 1 - sum_l min(V_ql, V_pl) / sum_l max(V_ql, V_pl). `by_item` is the transpose of the encodings, as rows. As
+    encodings sum to 1, the denominator is 2 - the numerator.
     """
     queries = encodings[block]
     shared = np.empty(queries.shape)
@@ -51,20 +52,20 @@ def jaccard_distances(encodings: csr_array, by_item: csr_array, block: slice) ->
 
 
 class KReciprocal(Method):
-    """Rank by (1 - weight) * Jaccard distance of the encodings + weight * d, the similarity given being 1 - that.
+    """Rank by (1 - weight) * Jaccard distance of the encodings + weight * d; the similarity returned is 1 minus that.
 
     d_ij = (2 - 2 s_ij) / max_l (2 - 2 s_il), as in the authors' code: squared distances, scaled row by row to at
-    most 1. A set is taken in when at least 2/3 of it lies inside, as in the paper (their code asks for more). k1 and k2
-    larger than the set of items mean all of them. Nothing is learned.
+    most 1. A set is added when at least 2/3 of it lies inside, as in the paper (the authors' code asks for more). Where
+    there are fewer items than k1 or k2, all of them are used. Nothing is learned.
 
     Parameters
     ----------
     k1 : int
-        Neighbours looked at for mutual ones.
+        Number of neighbours among which mutual ones are found.
     k2 : int
-        Nearest items, itself included, whose encodings are averaged; 1 leaves each as it is.
+        Number of nearest items, itself included, whose encodings are averaged; 1 leaves each as it is.
     weight : float
-        Of the original distance.
+        Weight of the original distance.
     """
 
     def __init__(self, k1: int = 20, k2: int = 6, weight: float = 0.3) -> None:

@@ -3,6 +3,8 @@
 b items in a batch, d dimensions.
 """
 
+from typing import cast
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -27,7 +29,7 @@ _ITEMS_AT_ONCE = 1024
 class SelfAttentionNetwork(nn.Module):
     """T cross-attention blocks in which every item's context is the item itself as it came in:
 
-    e^t = normalise(e^{t-1} + CA^t(e^{t-1}, e^0, e^0)). With one thing to look at, its weight is 1 and CA^t is V(e^0).
+    e^t = normalise(e^{t-1} + CA^t(e^{t-1}, e^0, e^0)). With one item to attend to, its weight is 1 and CA^t is V(e^0).
     """
 
     def __init__(self, dim: int, n_blocks: int) -> None:
@@ -36,7 +38,7 @@ class SelfAttentionNetwork(nn.Module):
 
     def forward(self, e: Tensor) -> Tensor:
         context = e[:, None]  # (b, 1, d)
-        for block in self.blocks:
+        for block in (cast(CrossAttention, each) for each in self.blocks):
             e = F.normalize(e + block(e, *block.prepare(context))[0], dim=1)
         return e
 
@@ -64,12 +66,12 @@ def train_network(
         FitSettings(epochs=epochs, patience=patience),
         batches=lambda epoch: class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch),
         loss=loss,
-        evaluate=held_out and (lambda: mean_average_precision_at_r(apply_network(network, held_out))),
+        evaluate=(lambda: mean_average_precision_at_r(apply_network(network, held_out))) if held_out else None,
     )
 
 
 @torch.no_grad()
 def apply_network(network: nn.Module, items: Embeddings) -> Embeddings:
-    """The items with the vectors that a network (b, d) -> (b, d) makes of theirs."""
+    """Return the items with the vectors that a network (b, d) -> (b, d) computes from theirs."""
     parts = torch.from_dlpack(items.vectors).split(_ITEMS_AT_ONCE)
     return with_vectors(items, torch.cat([network(part) for part in parts]).numpy())

@@ -31,7 +31,7 @@ __all__ = [
 
 
 def between_class_covariance(vectors: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Covariance of the class means of vectors (N, d), each class weighted by its share of the items; (d, d)."""
+    """Compute the covariance (d, d) of the class means of vectors (N, d), classes weighted by their share of items."""
     vectors = np.asarray(vectors, np.float64)
     means, counts = class_means(vectors, codes)
     around = means - vectors.mean(axis=0)
@@ -41,7 +41,10 @@ def between_class_covariance(vectors: np.ndarray, codes: np.ndarray) -> np.ndarr
 def pca_whitening_map(
     vectors: np.ndarray, shrinkage: float, n_components: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (d,) and map (d, m): the m leading principal axes of vectors (N, d), each divided by its deviation."""
+    """Compute the mean (d,) and the map (d, m) of PCA whitening from vectors (N, d).
+
+    The map holds the m leading principal axes, each divided by its standard deviation.
+    """
     vectors = np.asarray(vectors, np.float64)
     mean = vectors.mean(axis=0)
     values, axes = eigen((vectors - mean).T @ (vectors - mean) / len(vectors))
@@ -50,14 +53,14 @@ def pca_whitening_map(
 
 
 def lda_map(vectors: np.ndarray, codes: np.ndarray, shrinkage: float, n_components: int | None = None) -> np.ndarray:
-    """Within-class whitening, then the m leading axes of what varies between classes there; (d, m)."""
+    """Compute the LDA map (d, m): within-class whitening, then the m leading axes of the variation between classes."""
     whitening = within_class_whitening_map(vectors, codes, shrinkage)
     most = min(int(np.max(codes)), len(whitening))
     m = most if n_components is None else n_components
     if not 1 <= m <= most:
         raise InputError(
-            f"{m} discriminants asked of {np.max(codes) + 1} classes in {len(whitening)} dimensions, which have "
-            f"{most}; wanted 1 ≤ n_components ≤ {most}: lower n_components or bring more classes"
+            f"n_components is {m}, but {np.max(codes) + 1} classes in {len(whitening)} dimensions have {most} "
+            f"discriminants; wanted 1 ≤ n_components ≤ {most}: lower n_components or add classes"
         )
     _, axes = eigen(between_class_covariance(np.asarray(vectors, np.float64) @ whitening, codes))
     return whitening @ axes[:, :m]

@@ -7,7 +7,8 @@ Anything wrong with files, values or settings ends in one sentence and exit code
 
 import functools
 import warnings
-from typing import Annotated, NoReturn
+from collections.abc import Callable
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -29,7 +30,19 @@ from entourage.runtime.extras import as_missing_extra
 
 __all__ = ["app", "main"]
 
-COMMANDS = (demo, train, embed, fit, refine, evaluate, compare, doctor, plot, report, datasets)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    demo,
+    train,
+    embed,
+    fit,
+    refine,
+    evaluate,
+    compare,
+    doctor,
+    plot,
+    report,
+    datasets,
+)
 
 app = typer.Typer(
     name="entourage",
@@ -41,11 +54,11 @@ app = typer.Typer(
 )
 
 
-def one_sentence_errors(command):
+def one_sentence_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Errors raised on purpose become one sentence and exit code 2; Ctrl-C leaves with 130, as shells expect."""
 
     @functools.wraps(command)
-    def run(*args, **options):
+    def run(*args: Any, **options: Any) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", EntourageWarning)  # the commands print them

@@ -1,13 +1,18 @@
 """`entourage compare`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from entourage.cli.options import Json, Labels, Vectors, check_labelled
 from entourage.cli.output import facts, print_report, print_warnings, unfolded
 from entourage.errors import EntourageError, InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from entourage.values import Embeddings
 
 __all__ = ["compare"]
 
@@ -17,19 +22,25 @@ def compare(
     labels: Labels = None,
     split: Annotated[
         str,
-        typer.Option(help="half: learn from the first half of the classes; or a file with train or test per vector."),
+        typer.Option(
+            help="half (learn from the first half of the classes), or a file with train or test for each vector."
+        ),
     ] = "half",
     methods: Annotated[
-        str, typer.Option(help="all, or names with commas between them; an unknown one lists them.")
+        str, typer.Option(help="all, or comma-separated names; an unknown name lists them all.")
     ] = "all",
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0; the scores are their mean.")] = 1,
-    per_class: Annotated[bool, typer.Option("--per-class", help="Add who got worse by the last refiner.")] = False,
-    against: Annotated[str, typer.Option(help="With --per-class: the method it is measured against.")] = "raw",
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Number of seeds, counted from 0; scores are averaged over them.")
+    ] = 1,
+    per_class: Annotated[
+        bool, typer.Option("--per-class", help="Also show the queries and classes that the last refiner made worse.")
+    ] = False,
+    against: Annotated[str, typer.Option(help="With --per-class: the method the refiner is compared with.")] = "raw",
     as_json: Json = False,
 ) -> None:
-    """Compare refiners with everything else one could try.
+    """Compare refiners with the alternatives.
 
-    They are scored on classes of VECTORS that none of them has seen.
+    All methods are scored on classes of VECTORS that none of them was trained on.
     """
     from entourage.compare import tables
     from entourage.compare.comparison import compare as compare_methods
@@ -51,12 +62,16 @@ def compare(
     document = comparison.document()
     if per_class:
         document["harm"] = comparison.harm(against=against)
-    parts = [facts(comparison.protocol), tables.scores_table(document), tables.settings_table(document)]
+    parts: list[Table | str] = [
+        facts(comparison.protocol),
+        tables.scores_table(document),
+        tables.settings_table(document),
+    ]
     parts += tables.harm_tables(document["harm"]) if per_class else []
     print_report(document, as_json, *map(unfolded, parts))
 
 
-def _split_by_file(items, vectors: Path, split: str):
+def _split_by_file(items: "Embeddings", vectors: Path, split: str) -> "tuple[Embeddings, Embeddings]":
     from entourage.compare.splits import split_given
     from entourage.stores.labels import read_labels
 

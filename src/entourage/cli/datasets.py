@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,18 +11,21 @@ from entourage.cli.output import print_report, print_warnings
 from entourage.errors import InputError
 from entourage.runtime.warnings import collected_warnings
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 __all__ = ["datasets"]
 
 
 def datasets(
     action: Annotated[
-        str | None, typer.Argument(help="get: fetch the dataset NAME. Left out: list all.", metavar="[get")
+        str | None, typer.Argument(help="get: download the dataset NAME. Default: list all datasets.", metavar="[get")
     ] = None,
-    name: Annotated[str | None, typer.Argument(help="A dataset, as listed.", metavar="NAME]")] = None,
-    root: Annotated[Path | None, typer.Option(help="The folder of datasets. Default: $ENTOURAGE_DATA.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of a dataset, as listed.", metavar="NAME]")] = None,
+    root: Annotated[Path | None, typer.Option(help="Folder that holds the datasets. Default: $ENTOURAGE_DATA.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the datasets and what is there of them under --root, or fetch one."""
+    """List the datasets and what is present under --root, or download one."""
     from entourage import data
     from entourage.runtime.progress import terminal_progress
 
@@ -33,17 +36,17 @@ def datasets(
         return
     if action != "get" or name is None:
         words = " ".join(word for word in (action, name) if word)
-        raise InputError(f"the words after datasets are {words!r}; wanted `get` and a name, or nothing")
+        raise InputError(f"the arguments after `datasets` are {words!r}; wanted `get` and a name, or nothing")
     try:
         with collected_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
             row = data.get(name, root, progress=progress)
     except KeyboardInterrupt:
-        typer.echo("stopped; the same command goes on from what has been fetched", err=True)
+        typer.echo("stopped; run the same command again to resume the download", err=True)
         raise
     print_report({"root": root and str(root)} | row, as_json, f"{name} is under {root}: {row['note']}")
 
 
-def _table(rows: list[dict]):
+def _table(rows: list[dict]) -> "Table":
     from rich.table import Table
 
     table = Table("name", "images", "state", box=None, padding=(0, 2, 0, 0))

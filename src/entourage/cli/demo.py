@@ -21,7 +21,7 @@ def demo(
 ) -> None:
     """Refine embeddings of built-in glyphs and show what changed.
 
-    Renders them, trains a small encoder and refines its embeddings of scripts it has not seen.
+    It renders the glyphs, trains a small encoder and refines its embeddings of scripts it has not seen.
     """
     require("torch", "the demo, which trains an encoder,")
 

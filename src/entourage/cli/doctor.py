@@ -7,7 +7,7 @@ __all__ = ["doctor"]
 
 
 def doctor(vectors: Vectors, labels: Labels = None, as_json: Json = False) -> None:
-    """Say before any training whether refinement will help, and why.
+    """Predict before any training whether refinement will help, and why.
 
     Labels are optional.
     """

@@ -22,19 +22,22 @@ def embed(
     ],
     out: Annotated[Path, typer.Option(help="File for the vectors: .npz or .parquet; .npy with a .csv beside it.")],
     split: Annotated[
-        str, typer.Option(help="train or test; train, query or gallery; all, of a folder, a .csv or a file of vectors.")
+        str,
+        typer.Option(
+            help="Split: train or test; train, query or gallery; or all, for a folder, a .csv or a file of vectors."
+        ),
     ] = "test",
     root: Root = None,
     data_options: DataOptions = None,
-    shard_size: Annotated[int, typer.Option(help="Pictures embedded between two writes to disk.")] = 4096,
+    shard_size: Annotated[int, typer.Option(help="Number of pictures to embed between two writes to disk.")] = 4096,
     workers: Workers = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1; auto takes cuda if there is any.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1; auto uses cuda if available.")] = "auto",
     strict: Strict = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Turn the pictures of IMAGES into vectors.
+    """Embed the pictures of IMAGES as vectors.
 
     They are written with ids and labels, for `fit`, `refine`, `evaluate` and `compare` to read.
     """
@@ -43,7 +46,7 @@ def embed(
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import check_streamable
 
-    require("torch", "turning pictures into vectors")
+    require("torch", "embedding pictures")
     check_streamable(out, overwrite=overwrite)
     _check_different(model)
     with collected_warnings(lambda text: print_warnings([text])) as warnings:
@@ -54,11 +57,20 @@ def embed(
         from entourage.runs.unfinished import resume_advice
 
         encoders = [encoder_of(each) for each in model]
-        options = {"shard_size": shard_size, "workers": workers, "device": device}
-        options |= {"resume": resume, "overwrite": overwrite, "strict": strict}
         try:
             with terminal_progress(log=not as_json) as progress:
-                written = embed_to_file(encoders, pictures, out, progress=progress, **options)
+                written = embed_to_file(
+                    encoders,
+                    pictures,
+                    out,
+                    shard_size=shard_size,
+                    workers=workers,
+                    device=device,
+                    resume=resume,
+                    overwrite=overwrite,
+                    strict=strict,
+                    progress=progress,
+                )
         except KeyboardInterrupt:
             typer.echo(f"stopped; {resume_advice(parts_of(out), 'what is done')}", err=True)
             raise

@@ -17,8 +17,12 @@ def evaluate(
     labels: Labels = None,
     gallery: Annotated[Path | None, typer.Option(help="Vectors to search in. Default: VECTORS themselves.")] = None,
     gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
-    no_match: Annotated[str, typer.Option(help="Queries without a match: zero (papers) or drop.")] = "zero",
-    junk: Annotated[str | None, typer.Option(help="Label of gallery items that are neither right nor wrong.")] = None,
+    no_match: Annotated[
+        str, typer.Option(help="How to count queries without a match: zero (as in the papers) or drop.")
+    ] = "zero",
+    junk: Annotated[
+        str | None, typer.Option(help="Label of junk items in the gallery, which count neither as right nor as wrong.")
+    ] = None,
     exclusions: Annotated[
         bool,
         typer.Option(
@@ -26,16 +30,18 @@ def evaluate(
         ),
     ] = True,
     nmi: Annotated[
-        bool, typer.Option("--nmi/--no-nmi", help="Cluster for NMI, which is slow for many classes.")
+        bool, typer.Option("--nmi/--no-nmi", help="Also cluster for NMI, which is slow with many classes.")
     ] = True,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Score VECTORS by retrieval.
 
-    Gives recall@k, R-precision, MAP@R, mAP@1000 and NMI. Where the files carry cameras or sequences, a query's own are
-    left out, and the mAP of person re-identification is added.
+    Gives recall@k, R-precision, MAP@R, mAP@1000 and NMI. Where the files carry cameras or sequences, items of a query's
+    own camera or sequence are left out, and the mAP of person re-identification is added.
     """
+    import numpy as np
+
     from entourage.evaluation import evaluate_embeddings
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
@@ -45,15 +51,15 @@ def evaluate(
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
     items = read_vectors(vectors, labels=labels, exclusions=exclusions)
     check_labelled(items, vectors, "--labels")
-    target = None if gallery is None else read_vectors(gallery, labels=gallery_labels, exclusions=exclusions)
-    if target is not None:
+    target = None
+    if gallery is not None:
+        target = read_vectors(gallery, labels=gallery_labels, exclusions=exclusions)
         check_labelled(target, gallery, "--gallery-labels")
-    if target is not None and same_file(gallery, vectors):
-        if gallery_labels is not None and target.labels.astype(str).tolist() != items.labels.astype(str).tolist():
-            raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
-        target = None  # one set, in which no item finds itself
+        if same_file(gallery, vectors):
+            if gallery_labels is not None and np.any(np.asarray(target.labels, str) != np.asarray(items.labels, str)):
+                raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
+            target = None  # one set, in which no item finds itself
     with terminal_progress() as progress:
-        options = {"no_match": no_match, "junk": junk, "nmi": nmi, "seed": seed}
-        scores = evaluate_embeddings(items, target, progress=progress, **options)
+        scores = evaluate_embeddings(items, target, no_match=no_match, junk=junk, nmi=nmi, seed=seed, progress=progress)
     print_warnings(list(scores.warnings))
     print_report(scores.document(), as_json, facts(scores.protocol), facts(scores.metrics, percent=True))

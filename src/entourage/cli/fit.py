@@ -16,25 +16,32 @@ def fit(
     vectors: Vectors,
     out: Annotated[Path, typer.Option(help="Folder for the model.")],
     labels: Labels = None,
-    recipe: Annotated[str, typer.Option(help="relational, or paper: as it was published.")] = "relational",
+    recipe: Annotated[str, typer.Option(help="relational, or paper (the method as published).")] = "relational",
     neighbors: Annotated[
-        int | None, typer.Option(help="How many neighbours each item looks at. Default: chosen; paper: 8.")
+        int | None,
+        typer.Option(help="Number of neighbours each item attends to. Default: chosen on training classes; paper: 8."),
     ] = None,
-    blocks: Annotated[int | None, typer.Option(help="How many steps or blocks. Default: 5; paper: 8.")] = None,
-    out_dim: Annotated[int | None, typer.Option(min=1, help="Paper: another size for the refined vectors.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Paper: at most this many passes. Default: 30.")] = None,
+    blocks: Annotated[
+        int | None, typer.Option(help="Number of steps, or of blocks for paper. Default: 5; paper: 8.")
+    ] = None,
+    out_dim: Annotated[
+        int | None, typer.Option(min=1, help="Paper only: dimensions of the refined vectors. Default: as the input.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Paper only: maximum number of epochs. Default: 30.")] = None,
     patience: Annotated[
-        int | None, typer.Option(help="Paper: stop after this many epochs without a better score. Default: 5.")
+        int | None, typer.Option(help="Paper only: stop after this many epochs without a better score. Default: 5.")
     ] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Paper: of Adam. Default: 0.0001.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Paper only: learning rate of Adam. Default: 0.0001.")
+    ] = None,
     seed: Seed = 0,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Paper: go on from the checkpoint of an interrupted run.")
+        bool, typer.Option("--resume", help="Paper only: resume from the checkpoint of an interrupted run.")
     ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Learn from labels to refine VECTORS; write a model folder."""
+    """Learn from labels how to refine VECTORS, and write a model folder."""
     from entourage.runs.fit import build_refiner, check_model_place, checkpoint_for, fit_to_folder
     from entourage.runs.unfinished import resume_advice
     from entourage.runtime.progress import terminal_progress

@@ -2,8 +2,13 @@
 
 import json
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["facts", "print_report", "print_warnings", "side_by_side", "unfolded"]
 
@@ -13,8 +18,8 @@ def print_warnings(warnings: list[str]) -> None:
         typer.echo(f"warning: {warning}", err=True)
 
 
-def facts(values: dict, *, percent: bool = False) -> str:
-    """Names and values, a line each; fractions as percentages where asked.
+def facts(values: Mapping[str, Any], *, percent: bool = False) -> str:
+    """Lay out names and values, one line each; fractions as percentages where asked for.
 
     >>> print(facts({"learning_rate": 1e-5, "blend": 0.3}))
     learning rate  1e-05
@@ -29,8 +34,8 @@ def facts(values: dict, *, percent: bool = False) -> str:
     return "\n".join(lines)
 
 
-def side_by_side(before: tuple[str, dict], after: tuple[str, dict]):
-    """Two columns of scores in percent, and what lies between them in points."""
+def side_by_side(before: tuple[str, dict], after: tuple[str, dict]) -> "Table":
+    """Lay out two columns of scores in percent, and their difference in points."""
     from rich.table import Table
 
     table = Table("metric", box=None, padding=(0, 2, 0, 0))
@@ -42,8 +47,8 @@ def side_by_side(before: tuple[str, dict], after: tuple[str, dict]):
     return table
 
 
-def unfolded(table) -> str:
-    """A table as text of its full width: wide rows are of more use than folded ones where output is no terminal."""
+def unfolded(table: "Table | str") -> str:
+    """Render a table at its full width: where output is not a terminal, wide rows serve better than wrapped ones."""
     if isinstance(table, str):
         return table
     from rich.console import Console
@@ -54,7 +59,7 @@ def unfolded(table) -> str:
     return "\n".join(line.rstrip() for line in text.get().splitlines())
 
 
-def print_report(document: dict, as_json: bool, *tables) -> None:
+def print_report(document: dict, as_json: bool, *tables: "Table | str") -> None:
     if as_json:
         json.dump(document, sys.stdout, indent=2)
         sys.stdout.write("\n")

@@ -14,21 +14,26 @@ __all__ = ["plot"]
 
 def plot(
     kind: Annotated[
-        str, typer.Argument(help="drift, query, steps, sheet, training, ...; an unknown one lists those RUN has.")
+        str,
+        typer.Argument(
+            help="Kind of figure: drift, query, steps, sheet, training, ...; an unknown name lists those of RUN."
+        ),
     ],
-    run: Annotated[Path, typer.Argument(help="A folder of `train`, of `refine --run`, or of the demo.", metavar="RUN")],
-    out: Annotated[Path, typer.Option(help="File for the picture: .png, .pdf or .svg; .mp4 or .gif for motion.")],
+    run: Annotated[
+        Path, typer.Argument(help="A run folder written by `train`, `refine --run` or `demo`.", metavar="RUN")
+    ],
+    out: Annotated[Path, typer.Option(help="File for the figure: .png, .pdf or .svg; .mp4 or .gif for an animation.")],
     query: Annotated[str | None, typer.Option(help="The id of the query to show. Default: one that changed.")] = None,
     points: Annotated[
-        int | None, typer.Option(min=2, help="At most so many items, whole classes where labels are known.")
+        int | None, typer.Option(min=2, help="Draw at most this many items, in whole classes where labels are known.")
     ] = None,
     slices: Annotated[
-        int | None, typer.Option(min=2, help="Into how many slices the embedding of a run is cut.")
+        int | None, typer.Option(min=2, help="Number of slices to cut the embedding of the run into.")
     ] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw a picture of a run."""
+    """Draw a figure of a run."""
     from entourage.runs.figures import FigureOptions, write_figure
     from entourage.runs.open import open_run
     from entourage.runtime.progress import terminal_progress

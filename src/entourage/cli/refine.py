@@ -1,12 +1,15 @@
 """`entourage refine`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from entourage.cli.options import DataOptions, Json, Overwrite, Root, Vectors
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["refine"]
 
@@ -20,7 +23,7 @@ def refine(
         Path | None,
         typer.Option(
             help="A folder written by `entourage fit`, or a run of `entourage train --system intra-batch`. "
-            "Default: the universal refiner, no labels needed."
+            "Default: the universal refiner, which needs no labels."
         ),
     ] = None,
     context: Annotated[
@@ -39,34 +42,37 @@ def refine(
     ] = None,
     neighbors: Annotated[
         int | None,
-        typer.Option(help="Without --model: how many neighbours an item looks at; `doctor` suggests it. Default: 12."),
+        typer.Option(
+            help="Without --model: number of neighbours each item attends to; `doctor` suggests one. Default: 12."
+        ),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
     run: Annotated[
-        Path | None, typer.Option(help="Folder to keep it all in, for `entourage plot` and `entourage report`.")
+        Path | None, typer.Option(help="Folder for the whole run, for `entourage plot` and `entourage report`.")
     ] = None,
     labels: Annotated[
-        str | None, typer.Option(help="With --run: labels of VECTORS, for scores and pictures, never to refine by.")
+        str | None, typer.Option(help="With --run: labels of VECTORS, for scores and figures, never used to refine.")
     ] = None,
     context_labels: Annotated[str | None, typer.Option(help="With --run: labels of the gallery.")] = None,
     pictures: Annotated[
-        str | None, typer.Option(help="With --run: the images VECTORS were made of: a dataset, a folder or a .csv.")
+        str | None,
+        typer.Option(help="With --run: the images that VECTORS were computed from: a dataset, a folder or a .csv."),
     ] = None,
     split: Annotated[
-        str, typer.Option(help="With --pictures: their split; of queries and a gallery `query,gallery`.")
+        str, typer.Option(help="With --pictures: their split; `query,gallery` for queries and a gallery.")
     ] = "test",
     root: Root = None,
     data_options: DataOptions = None,
     texts: Annotated[
-        Path | None, typer.Option(help="With --run: the texts VECTORS were made of: .json, .txt or .csv.")
+        Path | None, typer.Option(help="With --run: the texts that VECTORS were computed from: .json, .txt or .csv.")
     ] = None,
-    context_texts: Annotated[Path | None, typer.Option(help="With --texts: those of the gallery.")] = None,
+    context_texts: Annotated[Path | None, typer.Option(help="With --texts: the texts of the gallery.")] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Refine VECTORS, with a model or without.
 
-    They are written in the same format, ids and order kept.
+    They are written in the same format, with ids and order preserved.
     """
     from entourage.runs.refine import RefineRequest
     from entourage.runs.refine import refine as refine_file
@@ -97,7 +103,7 @@ def refine(
     with terminal_progress() as progress:
         result = refine_file(request, progress=progress)
     print_warnings(list(result.warnings))
-    tables = [facts({**result.protocol, **result.metrics})]
+    tables: list[Table | str] = [facts({**result.protocol, **result.metrics})]
     if result.scores:
         tables.append(side_by_side(*result.scores.items()))
     written = " and ".join(map(str, result.written.values()))

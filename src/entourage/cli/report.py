@@ -13,15 +13,17 @@ __all__ = ["report"]
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="A folder of `train`, of `refine --run`, or of the demo.", metavar="RUN")],
+    run: Annotated[
+        Path, typer.Argument(help="A run folder written by `train`, `refine --run` or `demo`.", metavar="RUN")
+    ],
     out: Annotated[Path | None, typer.Option(help="File for the report, .html. Default: report.html in RUN.")] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write all about a run into one HTML file.
+    """Write the report of a run as one HTML file.
 
-    It holds protocol, scores with intervals, figures, wins and losses, settings and versions; it opens from disk and
-    needs no network.
+    It holds the protocol, scores with intervals, figures, wins and losses, settings and versions; it opens from disk
+    and needs no network.
     """
     from entourage.report import write_report
     from entourage.runtime.progress import terminal_progress

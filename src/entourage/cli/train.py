@@ -17,35 +17,43 @@ def train(
     images: ImageSource,
     out: Annotated[Path, typer.Option(help="Folder for the run.")],
     system: Annotated[
-        str, typer.Option(help="How the encoder is trained: baseline, ...; an unknown one lists them.")
+        str, typer.Option(help="How the encoder is trained: baseline, ...; an unknown name lists them all.")
     ] = "baseline",
     preset: Annotated[
-        str | None, typer.Option(help="Settings of the system's authors, by dataset; an unknown one lists them.")
+        str | None,
+        typer.Option(help="Settings published by the system's authors, by dataset; an unknown name lists them all."),
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option(help="small, small-rgb, a saved encoder, a Hugging Face vision model. Default: a small one."),
+        typer.Option(help="small, small-rgb, a saved encoder or a Hugging Face vision model. Default: a small one."),
     ] = None,
-    loss: Annotated[str | None, typer.Option(help="ms, margin, proxy-anchor, ...; an unknown one lists them.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="At most this many passes over the pictures.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Of the encoder.")] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="Loss: ms, margin, proxy-anchor, ...; an unknown name lists them all.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Maximum number of epochs.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Learning rate of the encoder.")] = None,
     dim: Annotated[int | None, typer.Option(help="Dimensions of the embedding.")] = None,
-    image_size: Annotated[int | None, typer.Option(help="Height and width the encoder sees.")] = None,
+    image_size: Annotated[
+        int | None, typer.Option(help="Height and width of the pictures as the encoder takes them.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:1.")] = None,
     workers: Workers = None,
-    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Decides everything random.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed of all random numbers.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="name=value for any other setting, loss_options.margin=0.1 too; may be repeated."),
+        typer.Option(
+            "--set", help="Any other setting as name=value, such as loss_options.margin=0.1; may be repeated."
+        ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A TOML file of settings; it wins over --preset, what is given here over it.")
+        Path | None,
+        typer.Option(help="A TOML file of settings; it overrides --preset, and options given here override it."),
     ] = None,
     root: Root = None,
     data_options: DataOptions = None,
     nmi: Annotated[bool, typer.Option("--nmi/--no-nmi", help="Cluster the test pictures for NMI.")] = True,
     strict: Strict = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -62,15 +70,25 @@ def train(
     chosen = train_settings(system, preset=preset, config=config, flags=flags, pairs=settings or ())
 
     from entourage.runs.layout import partial_of
-    from entourage.runs.train import train_run
+    from entourage.runs.train import TrainRequest, train_run
     from entourage.runs.unfinished import resume_advice
     from entourage.runtime.progress import terminal_progress
 
-    options = {"system": system, "settings": chosen, "root": root, "data_options": from_pairs(data_options or [])}
-    options |= {"nmi": nmi, "strict": strict, "resume": resume, "overwrite": overwrite}
+    request = TrainRequest(
+        images,
+        out,
+        system=system,
+        settings=chosen,
+        root=root,
+        data_options=from_pairs(data_options or []),
+        nmi=nmi,
+        strict=strict,
+        resume=resume,
+        overwrite=overwrite,
+    )
     try:
         with collected_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
-            run = train_run(images, out, **options, progress=progress)
+            run = train_run(request, progress=progress)
     except KeyboardInterrupt:
         typer.echo(f"stopped; {resume_advice(partial_of(out), 'the finished epochs')}", err=True)
         raise

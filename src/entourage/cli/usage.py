@@ -1,31 +1,35 @@
-"""How a command that is typed wrongly is refused: one sentence, and where to read on."""
+"""How a mistyped command is refused: one sentence, and where to read more."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
 
 __all__ = ["Commands", "one_sentence_usage"]
 
-UsageError = typer.BadParameter.__base__  # typer has it from click, or from a copy of its own
+if TYPE_CHECKING:
+    UsageError = typer.BadParameter
+else:
+    UsageError = typer.BadParameter.__base__  # typer has it from click, or from a copy of its own
 
 
 class Commands(TyperGroup):
     """The commands, which refuse a misused option in one sentence and with exit code 2, as they refuse bad input."""
 
-    def make_context(self, *args, **options):
+    def make_context(self, *args: Any, **options: Any) -> Any:  # a Context of click, or of that copy
         with one_sentence_usage():
             return super().make_context(*args, **options)
 
-    def invoke(self, ctx):
+    def invoke(self, ctx: Any) -> Any:
         with one_sentence_usage(ctx):
             return super().invoke(ctx)
 
 
 @contextmanager
-def one_sentence_usage(group=None) -> Iterator[None]:
-    """group: the context in which a command was looked for; not every error tells which one it is about."""
+def one_sentence_usage(group: typer.Context | None = None) -> Iterator[None]:
+    """Print a usage error as one sentence; `group` names the command where the error itself does not."""
     try:
         yield
     except UsageError as error:

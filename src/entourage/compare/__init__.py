@@ -1,1 +1,1 @@
-"""All methods on one protocol, each with settings chosen on training classes; and doctor: will refinement help?"""
+"""All methods under one protocol, each with settings chosen on training classes; and doctor: will refinement help?"""

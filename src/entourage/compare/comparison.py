@@ -28,7 +28,7 @@ __all__ = ["Comparison", "MethodResult", "SeedResult", "compare"]
 
 @dataclass(frozen=True)
 class SeedResult:
-    """What one method gave with one seed."""
+    """The result of one method with one seed."""
 
     per_query: dict[str, np.ndarray]
     """recall@1, r-precision and map@r of each test item, (N,)."""
@@ -41,14 +41,14 @@ class SeedResult:
     apply_seconds: float
     """Time from the test vectors to their scored ranking."""
     peak_memory_mb: float | None
-    """Of tuning, fitting and applying, beyond what was held before; None where the system does not measure it."""
+    """Peak memory of tuning, fitting and applying; None where the system does not measure it."""
     parameters: int
     """How many numbers were learned."""
 
 
 @dataclass(frozen=True)
 class MethodResult:
-    """What one method gave with every seed, or why it was left out."""
+    """The result of one method with every seed, or why it was left out."""
 
     method: str
     """Its name."""
@@ -101,7 +101,7 @@ class Comparison:
     labels: np.ndarray
     """Labels of the test items, (N,)."""
     warnings: tuple[str, ...] = ()
-    """Why the numbers may mean less than they seem to."""
+    """Warnings: why the numbers may mean less than they seem to."""
 
     def result(self, method: str) -> MethodResult:
         """Find the result of a method that was not left out."""

@@ -42,13 +42,13 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing measured: a number, or a list of examples, and what it means."""
+    """One measurement: a number, or a list of examples, and what it means."""
 
     name: str
     value: float | int | list[Any] | None
     """None where there is nothing to measure."""
     note: str = ""
-    """What it means."""
+    """What it means, in a few words."""
 
     def __str__(self) -> str:
         if self.value is None:
@@ -60,7 +60,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found, under which protocol, and the verdict in one line."""
+    """The findings, the protocol they were measured under, and the verdict in one line."""
 
     protocol: dict[str, Any]
     """How it was measured."""
@@ -142,7 +142,7 @@ def verdict(values: dict[str, Any], dimensions: int) -> str:
     values : name -> value
         The findings.
     dimensions : int
-        Of the vectors.
+        Dimensions of the vectors.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def _verdict_without_labels(values: dict[str, Any], dimensions: int) -> str:
 
 def _verdict_with_labels(values: dict[str, Any]) -> str:
     if not values["possible_purity"]:
-        return _line("will not help", "no class has two distinct items", "collect more per class")
+        return _line("will not help", "no class has two distinct items", "collect more items per class")
     if values["chance_purity"] == 1:
         return _line("cannot be judged", "all items are of one class", "give labels that differ, or none")
     obstacle, learnable = _obstacle(values), values["usable_classes"] >= CLASSES_TO_LEARN_FROM
@@ -189,7 +189,7 @@ def _verdict_with_labels(values: dict[str, Any]) -> str:
     if obstacle:
         return _line("may help", f"{share}, but only labels can teach which", compare)
     if values["possible_purity"] < LEAST_POSSIBLE:
-        return _line("may help", f"{share}, but there are few of them", f"collect more per class, or {compare}")
+        return _line("may help", f"{share}, but there are few of them", f"collect more items per class, or {compare}")
     if values["above_chance"] < CLEARLY_ABOVE_CHANCE:
         return _line("may help", f"only {share}", compare)
     return _line("should help", share, "entourage fit" if learnable else "entourage refine, as there are few classes")
@@ -228,12 +228,12 @@ def _forecast(graph: Graph, chances: np.ndarray | None) -> list[Finding]:
     k = int(np.clip(round(float(expected) * (1 + beyond)), LEAST_K, MOST_K))
     k = min(k, max(len(graph.items) // 4, 1))  # refinement uses no more
     nearest = min(PURITY_OF, graph.neighbors.k)
-    why = f"{expected:.1f} of {graph.neighbors.k} seem to be of the same class{', the last too' * bool(beyond)}"
+    why = f"{expected:.1f} of {graph.neighbors.k} seem to be of the same class{', even the last' * bool(beyond)}"
     return [
         Finding(
             "estimated_purity",
             float(chances[:, :PURITY_OF].mean()),
-            f"of the {nearest} nearest, the share the universal scorer takes for the same class",
+            f"of the {nearest} nearest, the share that the universal scorer judges to be of the same class",
         ),
         Finding("suggested_k", k, f"neighbours to attend to, `entourage refine VECTORS --neighbors {k}`: {why}"),
     ]

@@ -16,7 +16,7 @@ _FORGET_THE_PEAK = "5"  # proc(5), clear_refs: resets the high-water mark of res
 
 @dataclass
 class Peak:
-    """What was measured."""
+    """The peak memory of a piece of work."""
 
     mb: float | None = None
     """Filled in when the work is done; None where the system does not measure it."""

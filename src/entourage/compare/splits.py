@@ -12,7 +12,7 @@ __all__ = ["labels_of", "split_given", "split_half"]
 
 
 def labels_of(items: Embeddings, name: str = "given") -> np.ndarray:
-    """Labels (N,) of the items, which must have some; `name` says which items they are."""
+    """Return the labels (N,) of items that must have some; `name` says which items they are, for the message."""
     if items.labels is None:
         raise InputError(f"the {name} items have no labels; give one per item")
     return items.labels

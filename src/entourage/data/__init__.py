@@ -59,7 +59,7 @@ def load(
         Where a dataset is looked for, by default the folder ENTOURAGE_DATA names; where the paths in a .csv start from,
         by default its own folder.
     **options
-        Those of the module that loads it.
+        Options of the module that loads it.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def splits(
 
 
 def describe(root: str | PathLike[str] | None = None) -> list[dict[str, Any]]:
-    """Describe each dataset: what it is, and whether it is there.
+    """Describe each dataset, and whether it is present.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def describe(root: str | PathLike[str] | None = None) -> list[dict[str, Any]]:
 
 
 def get(name: str, root: str | PathLike[str] | None = None, progress: Progress | None = None) -> dict[str, Any]:
-    """Fetch a dataset, unless it is there.
+    """Download a dataset, unless it is present.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def get(name: str, root: str | PathLike[str] | None = None, progress: Progress |
     Returns
     -------
     dict
-        What `describe` says of it now.
+        The entry of `describe` for it, after the download.
     """
     from entourage.data.download import fetch
     from entourage.data.layout import data_root, root_of
@@ -152,7 +152,7 @@ def get(name: str, root: str | PathLike[str] | None = None, progress: Progress |
         return row
     if not module.ARCHIVES:
         raise FileError(
-            f"{name} has no address to fetch it from; get it at {module.HOME} and put it so that {folder} holds "
+            f"{name} cannot be downloaded automatically; get it at {module.HOME} and put it so that {folder} holds "
             f"{module.PUT}"
         )
     if not folder.exists():
@@ -163,7 +163,7 @@ def get(name: str, root: str | PathLike[str] | None = None, progress: Progress |
     places = [fetch(archive, folder, progress) for archive in module.ARCHIVES]
     row = _row(name, folder)
     if not row["present"]:
-        raise FileError(f"{row['note']} (to fetch it anew, move {places[0]} away and run this again)")
+        raise FileError(f"{row['note']} (to download it again, move {places[0]} away and run this again)")
     return row
 
 
@@ -211,7 +211,7 @@ def _row(name: str, root: str | PathLike[str] | None) -> dict[str, Any]:
     if name == _BUILT_IN:
         return row | {"present": True, "state": "built in", "note": "built in"}
     if name in _BY_PATH:
-        return row | {"present": None, "state": "any place", "note": "read from any place, by its path"}
+        return row | {"present": None, "state": "any place", "note": "read from any folder, by its path"}
     return row | _state(module, root)
 
 

@@ -34,7 +34,7 @@ class PictureBatches:
         Whole numbers, the seed and the epoch for instance, that decide the augmentation together with the row; None
         does not augment, as in a test.
     workers : int, optional
-        Threads that decode; default: one per core.
+        Number of threads that decode; default: one per core.
     strict : bool
         Whether a picture that cannot be decoded raises CorruptImage; if not, it is left out of its batch.
     """

@@ -85,7 +85,7 @@ def splits(root: str | PathLike[str] | None, **options: Any) -> tuple[str, ...]:
     root : path-like
         The table.
     **options
-        Those of `load`, which make no difference.
+        Options of `load`, which are ignored.
 
     Returns
     -------

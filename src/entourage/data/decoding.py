@@ -51,7 +51,7 @@ def decoded(
     workers: int | None = None,
     strict: bool = False,
 ) -> Iterator[PictureBatch]:
-    """Decode batches of an image set, in order, the next ones meanwhile.
+    """Decode batches of an image set, in order and ahead of their use.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def decoded(
         `transform(picture, row)` makes a tensor (C, H, W) of a PIL image. It runs in a thread, so whatever is random in
         it must follow from the row.
     workers : int, optional
-        Threads that decode; default: one per core.
+        Number of threads that decode; default: one per core.
     strict : bool
         Whether a picture that cannot be decoded raises CorruptImage. If not, it is left out of its batch, which names
         it; a batch of which nothing is left comes without rows.
@@ -87,7 +87,7 @@ def check_decodable(items: Items, *, workers: int | None = None, progress: Progr
     items : ImageSet or Embeddings
         What is in memory already passes.
     workers : int, optional
-        Threads that decode; default: one per core.
+        Number of threads that decode; default: one per core.
     progress : Progress, optional
         Called as progress(title, done, total).
 

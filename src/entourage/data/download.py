@@ -31,7 +31,7 @@ class Archive:
     """One file to fetch."""
 
     url: str
-    """Where it is."""
+    """Where the archive is, a URL."""
     size: int
     """How many bytes it has."""
     checksum: str
@@ -97,12 +97,12 @@ def _download(archive: Archive, part: Path, progress: Progress | None) -> None:
                 return
             reason = "the connection ended early"
         except urllib.error.HTTPError as error:
-            raise FileError(f"{archive.url} answers {error.code} {error.reason}; try again later") from error
+            raise FileError(f"{archive.url} answered {error.code} {error.reason}; try again later") from error
         except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
             reason = str(getattr(error, "reason", error)) or type(error).__name__
         fruitless = fruitless + 1 if _size(part) <= before else 0
         if fruitless == _FRUITLESS:
-            kept = f"the same command goes on from the {_size(part) / _MEGABYTE:.1f} MB in {part}"
+            kept = f"run the same command again to resume from the {_size(part) / _MEGABYTE:.1f} MB in {part}"
             raise FileError(f"{archive.url} cannot be fetched ({reason}); {kept if _size(part) else 'try again later'}")
         time.sleep(_PAUSE)
 
@@ -148,5 +148,5 @@ def _check_sum(archive: Archive, part: Path) -> None:
         os.remove(part)
         raise FileError(
             f"{archive.url} gave {size:,} bytes with {kind} {digest.hexdigest()}; wanted {archive.size:,} with "
-            f"{wanted}: it was damaged or has changed and is removed, try again"
+            f"{wanted}: it is damaged or has changed, and was removed: try again"
         )

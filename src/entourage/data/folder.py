@@ -1,4 +1,4 @@
-"""Any folder of images, one folder a class.
+"""Any folder of images, one folder per class.
 
     FOLDER/robin/1.jpg                  half of the classes, in sorted order, train and the others test
     FOLDER/train/robin/1.jpg            or the folder says so itself: train/ and test/,
@@ -30,7 +30,7 @@ from entourage.errors import EntourageWarning, FileError, InputError
 
 __all__ = ["divided_classes", "load", "splits", "warn_of_single_images"]
 
-TITLE = "a folder of images, one folder a class"
+TITLE = "a folder of images, one folder per class"
 EXPECTED: Expected = {}
 ARCHIVES: Archives = ()
 
@@ -80,7 +80,7 @@ def splits(root: str | PathLike[str] | None = None, **options: Any) -> tuple[str
     root : path-like, optional
         The folder; default: the one ENTOURAGE_DATA names.
     **options
-        Those of `load`, which make no difference.
+        Options of `load`, which are ignored.
 
     Returns
     -------
@@ -137,13 +137,13 @@ def _files_by_class(folder: Path) -> dict[str, list[str]]:
     if len(empty) == len(files):
         fix = "check the path" if not _loose_images(folder) else "sort its pictures so, or embed them as the split all"
         raise FileError(
-            f"{folder} has no folders with images in them; wanted one folder a class, with files such as "
+            f"{folder} has no folders with images in them; wanted one folder per class, with files such as "
             f"{', '.join(IMAGE_SUFFIXES[:3])}: {fix}"
         )
     if empty:
         warnings.warn(
             f"{folder / empty[0]} holds no image ({len(empty)} such folder{'s' if len(empty) > 1 else ''}) and is left "
-            "out; wanted one folder a class",
+            "out; wanted one folder per class",
             EntourageWarning,
             stacklevel=4,
         )
@@ -184,10 +184,10 @@ def divided_classes(where: Path, classes: list[Any], share: float) -> tuple[list
         The first of the classes and the others, one at least of each.
     """
     if not 0 < share < 1:
-        raise InputError(f"train_share is {share}; wanted more than 0 and less than 1, as a part of the classes")
+        raise InputError(f"train_share is {share}; wanted more than 0 and less than 1, as a share of the classes")
     if len(classes) < 2:
         raise FileError(
-            f"{where} has 1 class, {classes[0]!r}; wanted two or more, to train on some and test on the others"
+            f"{where} has 1 class, {classes[0]!r}; wanted two or more classes, to train on some and test on the others"
         )
     count = min(max(int(len(classes) * share + 1e-9), 1), len(classes) - 1)  # 0.29 * 100 is a little less than 29
     return classes[:count], classes[count:]

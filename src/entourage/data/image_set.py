@@ -1,4 +1,4 @@
-"""What pictures offer wherever they come from, and the vectors that may stand in their place."""
+"""The interface of an image set, wherever its pictures come from, and of vectors in its place."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -65,7 +65,7 @@ def labels_of(items: Items) -> np.ndarray:
 
 
 def column_of(items: Items, name: str) -> np.ndarray | None:
-    """A column that some sets have and others have not.
+    """Return a column that only some sets have.
 
     Parameters
     ----------

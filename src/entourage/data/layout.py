@@ -1,4 +1,4 @@
-"""What the loaders of files on disk share: finding the folder, checking that nothing is missing, saying what is."""
+"""What the loaders of files on disk share: finding the folder, checking it for missing files, and naming them."""
 
 import os
 import warnings

@@ -34,7 +34,7 @@ _ATTEMPTS = 10  # at a random crop that fits into the picture
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How pictures are brought to an encoder; the defaults are those of the metric-learning papers.
+    """How pictures are prepared for an encoder; the defaults are those of the metric-learning papers.
 
     >>> p = Preprocessing()
     >>> p(Image.new("L", (300, 400))).shape  # a grey picture, 300 wide

@@ -21,7 +21,7 @@ def unpack(archive: Path, name: str, folder: str, place: Path, progress: Progres
     archive : Path
         The file.
     name : str
-        What the archive is called, whatever the file is called for now; its ending tells which kind it is.
+        The name of the archive, whose ending gives its format; the file itself may have another name.
     folder : str
         The folder inside it that is wanted.
     place : Path

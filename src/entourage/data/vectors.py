@@ -1,4 +1,4 @@
-"""A file of vectors that exist already, with their labels: .npy, .npz or .parquet.
+"""A file of existing vectors with their labels: .npy, .npz or .parquet.
 
 Half of the classes, in sorted order, train and the others test, as for a folder of images; the split "all" is the whole
 file, which needs no labels.
@@ -59,7 +59,7 @@ def load(
     if split == "all":
         return items
     if items.labels is None:
-        raise InputError(f"{path} has no labels of its own; wanted one for each vector: give them by the option labels")
+        raise InputError(f"{path} has no labels of its own; wanted one for each vector: set the option labels")
     trained, tested = divided_classes(path, np.unique(items.labels).tolist(), train_share)
     return items.take(np.flatnonzero(np.isin(items.labels, trained if split == "train" else tested)))
 
@@ -72,7 +72,7 @@ def splits(root: str | PathLike[str] | None = None, **options: Any) -> tuple[str
     root : path-like, optional
         The file, which is not read.
     **options
-        Those of `load`, which make no difference.
+        Options of `load`, which are ignored.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Anything else that turns items into vectors: a function, or an object with encode()."""
+"""Any other source of vectors as an encoder: a function, or an object with encode()."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,7 +38,7 @@ class CallableEncoder:
         Parameters
         ----------
         items : sequence
-            b of them.
+            b items.
 
         Returns
         -------
@@ -53,7 +53,7 @@ class CallableEncoder:
             )
         if self.dim not in (None, vectors.shape[1]):
             raise InputError(
-                f"the encoder gave {vectors.shape[1]} dimensions after {self.dim}; wanted the same number every time"
+                f"the encoder gave {vectors.shape[1]} dimensions and {self.dim} before; wanted the same number always"
             )
         self.dim = vectors.shape[1]
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -30,7 +30,7 @@ Embeddable = Items | np.ndarray | Sequence[Any]
 
 
 class Shard(NamedTuple):
-    """Some items, embedded."""
+    """The embeddings of some items."""
 
     rows: np.ndarray
     """(n,) those that could be decoded, ascending."""
@@ -61,7 +61,7 @@ def embed(
     at_once : int, optional
         Pictures in a batch; default: 256, or 32 for a Hugging Face model.
     workers : int, optional
-        Threads that decode; default: one per core.
+        Number of threads that decode; default: one per core.
     device : str or torch.device, optional
         Where the encoder is moved to: auto, cpu, cuda or cuda:1; default: it stays.
     progress : Progress, optional
@@ -116,7 +116,7 @@ def embed_shards(
     shard_size : int
         Items in a shard; the last may have fewer.
     shards : iterable of int, optional
-        The numbers of those to do, for a run that goes on after an interruption; default: all.
+        The numbers of the shards to embed, to resume an interrupted run; default: all.
     strict : bool
         Whether a picture that cannot be decoded raises CorruptImage; if not, it is missing from its shard, which names
         it. A shard that has lost all its pictures comes with empty arrays.
@@ -179,7 +179,7 @@ def shard_rows(count: int, shard_size: int) -> list[np.ndarray]:
 
 
 class PixelSet:
-    """Pixels in memory as pictures that can be asked for one by one.
+    """Pixels in memory as an image set.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Vision models of the Hugging Face hub or of a folder: their weights, and how they want their pictures.
+"""Vision models of the Hugging Face hub or of a folder: their weights and their preprocessing.
 
 Only safetensors are read and no code of a repository is run. Nothing here needs torchvision: the preprocessing is read
 from preprocessor_config.json and done by Pillow.
@@ -27,7 +27,7 @@ _WARPED_FROM = 384  # ConvNeXt's processor crops smaller pictures and warps thos
 
 
 def load_backbone(name: str, *, pretrained: bool = True, own_pooling: bool = False) -> tuple[nn.Module, Preprocessing]:
-    """Load a vision model and the way it wants its pictures.
+    """Load a vision model and its preprocessing.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def load_backbone(name: str, *, pretrained: bool = True, own_pooling: bool = Fal
     Returns
     -------
     model : torch.nn.Module
-        The picture side of it.
+        The vision part of the model.
     preprocessing : Preprocessing
         As its preprocessor_config.json states it, or ImageNet's.
     """
@@ -82,7 +82,7 @@ def backbone_from_config(config: Any) -> nn.Module:
     Returns
     -------
     torch.nn.Module
-        The picture side of the model.
+        The vision part of the model.
     """
     transformers = _transformers()
     if isinstance(config, dict):

@@ -35,7 +35,7 @@ class HuggingFaceEncoder(nn.Module):
     backbone : torch.nn.Module
         A vision model of transformers.
     dim : int, optional
-        A linear projection to so many dimensions; None has none and keeps the model's.
+        Dimensions of a linear projection; None has no projection and keeps the model's.
     pooling : str, optional
         "average", "max" or "gem" (learned p) over the feature map; "cls", the class token; "own", what the model itself
         gives (SigLIP's attention). None takes "cls" where there is a class token, else "average".
@@ -96,9 +96,9 @@ class HuggingFaceEncoder(nn.Module):
         pretrained : bool
             False draws random weights; then the name of an architecture ("resnet" is ResNet-50) will do.
         size : int, optional
-            Of the pictures, if not the model's own.
+            Size of the pictures, if not the model's own.
         **options
-            Those of the constructor.
+            Options of the constructor.
 
         Returns
         -------

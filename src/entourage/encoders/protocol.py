@@ -1,4 +1,4 @@
-"""What an encoder offers to those who train it or embed with it."""
+"""The interface of an encoder, for training and for embedding."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol

@@ -50,7 +50,7 @@ def small_encoder_for(items: Items) -> str:
     Parameters
     ----------
     items : ImageSet or Embeddings
-        Of pictures a few are looked at; those that cannot be decoded say nothing.
+        A few of the pictures are inspected; those that cannot be decoded are ignored.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def build_encoder(name: str, **options: Any) -> Any:
         written by save_encoder, or of a run, is loaded; others are Hugging Face models, by folder or hub name
         (owner/name).
     **options
-        Those of its class; a saved encoder takes none.
+        Options of its class; a saved encoder takes none.
 
     Returns
     -------
@@ -180,11 +180,11 @@ def save_encoder(folder: str | PathLike[str], encoder: Encoder, *, overwrite: bo
     Parameters
     ----------
     folder : path-like
-        Where to.
+        The folder to write.
     encoder : Encoder
         One of entourage.encoders; of others it is not known how to build them.
     overwrite : bool
-        Whether a model that is there already is replaced.
+        Whether an existing model is replaced.
     """
     config = _config(encoder)
     weights = {name: value.detach().cpu().contiguous() for name, value in encoder.state_dict().items()}
@@ -212,7 +212,7 @@ def load_encoder(folder: str | PathLike[str]) -> Any:
 
 
 def encoder_fingerprint(encoders: Sequence[Any]) -> str:
-    """Name encoders by their weights and the way they prepare pictures: what vectors say of their origin.
+    """Identify encoders by their weights and preprocessing, to record which encoder made some vectors.
 
     Parameters
     ----------

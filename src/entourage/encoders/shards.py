@@ -1,4 +1,4 @@
-"""Many pictures into one file of vectors, shard by shard: interrupted, it goes on with the shards that are missing.
+"""Many pictures into one file of vectors, shard by shard; an interrupted run resumes with the missing shards.
 
     OUT.parts/plan.json    what is embedded, and by what: shards of another run are never mixed in
     OUT.parts/00000.npz    a shard: its rows, their vectors, and the paths of pictures that cannot be decoded
@@ -37,7 +37,7 @@ PLAN = "plan.json"
 
 @dataclass(frozen=True)
 class EmbeddedFile:
-    """What was written."""
+    """The file that was written."""
 
     path: Path
     """The file."""
@@ -94,11 +94,11 @@ def embed_to_file(
     shard_size : int
         Items that are held in memory at a time.
     workers : int, optional
-        Threads that decode; default: one per core.
+        Number of threads that decode; default: one per core.
     device : str, optional
         Where the encoders are moved to: auto, cpu, cuda or cuda:1; default: they stay.
     resume : bool
-        Whether to go on with the shards of an interrupted run.
+        Whether to resume from the shards of an interrupted run.
     overwrite : bool
         Whether to replace the file, or the shards of an interrupted run.
     strict : bool
@@ -144,7 +144,7 @@ def _begin(parts: Path, plan: dict[str, str], *, resume: bool, overwrite: bool) 
         known = _read_plan(parts)
         if not (resume or overwrite):
             raise FileError(
-                f"{parts} keeps an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
+                f"{parts} holds an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
             )
         if resume and known.get("fingerprint") != plan["fingerprint"]:
             raise FileError(

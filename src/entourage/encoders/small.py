@@ -54,7 +54,7 @@ class SmallResNet(nn.Module):
     pooling : {"average", "max", "gem"}
         How the feature map becomes one vector.
     last_stride : int
-        1 keeps the feature map at H / 4 x W / 4 places instead of H / 8 x W / 8, for what looks at places.
+        1 keeps the feature map at H / 4 x W / 4 places instead of H / 8 x W / 8, for methods that attend to places.
     preprocessing : Preprocessing, optional
         How pictures are prepared; default: they keep their size.
     """

@@ -1,4 +1,4 @@
-"""An encoder on top of vectors that exist already: linear, or with hidden layers."""
+"""An encoder on top of existing vectors: linear, or with hidden layers."""
 
 from typing import Any
 
@@ -80,5 +80,5 @@ def check_takes(encoder: Any, items: Any) -> None:
     seen = "pictures" if given is None else f"vectors of {given} dimensions"
     raise InputError(
         f"the items are {seen} and the encoder takes vectors of {wanted} dimensions, as Embeddings; "
-        "bring those, or another encoder"
+        "give it those, or use another encoder"
     )

@@ -1,4 +1,4 @@
-"""How good a ranking is: metrics, the protocol they are measured under, exclusions, clustering, intervals."""
+"""The quality of rankings: metrics, the protocol they are measured under, exclusions, clustering, intervals."""
 
 from entourage.evaluation.protocol import (
     Scores,

@@ -123,7 +123,7 @@ def harm(
     Parameters
     ----------
     ids, labels : array-like of shape (N,)
-        Of the queries.
+        Ids and labels of the queries.
     before, after : dict of arrays of shape (N,)
         "recall@1" and "map@r" of each query.
 

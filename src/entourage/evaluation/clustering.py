@@ -54,7 +54,7 @@ def kmeans(vectors: Any, n_clusters: int, seed: int = 0, *, progress: Progress |
 
         xp, vectors = torch, torch.from_numpy(vectors.copy()).to(card)
     centres = vectors[_start(xp, vectors, n_clusters, generator(seed), report)]
-    clusters = None
+    clusters: Any = None  # an array of xp
     for iteration in range(MOST_ITERATIONS):
         before, clusters = clusters, _nearest(xp, vectors, centres)
         if before is not None and bool((before == clusters).all()):

@@ -126,7 +126,7 @@ def recall_at(hits: Hits, k: int) -> NDArray[np.float64]:
     Parameters
     ----------
     hits : Hits
-        Of N queries.
+        The hits of N queries.
     k : int
 
     Returns
@@ -147,7 +147,7 @@ def r_precision(hits: Hits, matches: IntArray) -> NDArray[np.float64]:
     Parameters
     ----------
     hits : Hits
-        Of N queries.
+        The hits of N queries.
     matches : array of shape (N,)
         R of each query.
 
@@ -167,7 +167,7 @@ def average_precision_at_r(hits: Hits, matches: IntArray) -> NDArray[np.float64]
     Parameters
     ----------
     hits : Hits
-        Of N queries.
+        The hits of N queries.
     matches : array of shape (N,)
         R of each query.
 
@@ -191,7 +191,7 @@ def average_precision_at(hits: Hits, matches: IntArray, k: int) -> NDArray[np.fl
     Parameters
     ----------
     hits : Hits
-        Of N queries.
+        The hits of N queries.
     matches : array of shape (N,)
         R of each query.
     k : int
@@ -210,7 +210,7 @@ def average_precision(hits: Hits, matches: IntArray) -> NDArray[np.float64]:
     Parameters
     ----------
     hits : Hits
-        Of N queries.
+        The hits of N queries.
     matches : array of shape (N,)
         R of each query.
 
@@ -235,7 +235,7 @@ def trapezoid_average_precision(hits: Hits, matches: IntArray) -> NDArray[np.flo
     Parameters
     ----------
     hits : Hits
-        Of N queries.
+        The hits of N queries.
     matches : array of shape (N,)
         R of each query.
 

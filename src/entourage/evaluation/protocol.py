@@ -39,7 +39,19 @@ MAP_AT = 1000
 
 @dataclass(frozen=True)
 class Scores:
-    """Retrieval scores, the protocol they were measured under, and the score of each query."""
+    """Retrieval scores, the protocol they were measured under, and the score of each query.
+
+    Parameters
+    ----------
+    metrics : dict of float
+        Scores by name, as fractions between 0 and 1.
+    protocol : dict
+        How they were measured.
+    per_query : dict of arrays of shape (N,)
+        The score of each query, by name.
+    warnings : tuple of str
+        Why these scores may mean less than they seem to.
+    """
 
     metrics: dict[str, float]
     """Scores by name, as fractions between 0 and 1."""
@@ -61,7 +73,13 @@ class Scores:
         return self.per_query["map@r"]
 
     def document(self) -> dict[str, Any]:
-        """Protocol, metrics and warnings as one dict that JSON can hold, as `--json` prints it."""
+        """Return protocol, metrics and warnings as one dict for JSON, as `--json` prints it.
+
+        Returns
+        -------
+        dict
+            "protocol", "metrics" and "warnings".
+        """
         return {"protocol": self.protocol, "metrics": self.metrics, "warnings": list(self.warnings)}
 
 
@@ -96,7 +114,7 @@ def evaluate(
     seed : int, default 0
         Where k-means starts, for NMI.
     progress : Progress, optional
-        Is called as progress(title, done, total).
+        Called as progress(title, done, total).
 
     Returns
     -------
@@ -144,7 +162,7 @@ def evaluate_embeddings(
     seed : int, default 0
         Where k-means starts, for NMI.
     progress : Progress, optional
-        Is called as progress(title, done, total).
+        Called as progress(title, done, total).
 
     Returns
     -------

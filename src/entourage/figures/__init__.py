@@ -1,6 +1,6 @@
 """Figures: functions that take values and return a matplotlib Figure, which `save` writes whole or not at all.
 
-Nothing is told by colour alone: right and wrong also have a tick and a cross, lines also differ in style and marker.
+Nothing is shown by colour alone: right and wrong also have a tick and a cross, lines also differ in style and marker.
 """
 
 from pathlib import Path

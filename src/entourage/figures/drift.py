@@ -139,7 +139,7 @@ class DriftPicture:
 
     @property
     def n_steps(self) -> int:
-        """T."""
+        """T, the number of steps."""
         return len(self.places) - 1
 
     # ---- the sheet -----------------------------------------------------------------------------------------------

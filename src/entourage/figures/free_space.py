@@ -20,7 +20,7 @@ class FreeSpace:
     Parameters
     ----------
     width, height : float
-        Of the sheet, in inches.
+        Size of the sheet, in inches.
     """
 
     def __init__(self, width: float, height: float) -> None:
@@ -56,7 +56,7 @@ class FreeSpace:
         farthest : float
             How far from the point the middle of the box may be, in inches.
         per_dot : float, optional
-            A box over dots counts as so many inches farther for each of them. By default it must not lie on any, and
+            A box over dots counts as this many inches farther for each of them. By default it must not lie on any, and
             there must be a free line from its edge to the point.
 
         Returns

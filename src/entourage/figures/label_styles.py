@@ -1,4 +1,4 @@
-"""Colours and shapes by which labels are told apart among many dots: the most frequent have their own."""
+"""Colours and shapes that distinguish labels among many dots: the most frequent labels have their own."""
 
 import numpy as np
 

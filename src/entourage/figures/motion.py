@@ -99,7 +99,7 @@ def write_motion(
     fps : int, default 15
         Frames per second.
     progress : Progress, optional
-        Is called as progress(title, done, total).
+        Called as progress(title, done, total).
     """
     check_motion(path)
     writer = _write_mp4 if Path(path).suffix.lower() == ".mp4" else _write_gif

@@ -33,7 +33,7 @@ def draw_parts(queries: list[dict[str, Any]], title: str, shape: tuple[int, int]
         label, None where that is not known.
     title : str
     shape : (h, w)
-        Of the map that the places are on.
+        Size of the map that the places are on.
 
     Returns
     -------

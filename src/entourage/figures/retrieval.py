@@ -66,9 +66,9 @@ def draw_retrieval(
     queries : Appearance
         How the N queries look.
     before : Neighbors or None
-        Of all N queries, as rows of the gallery; None to draw only `after`.
+        Neighbours of all N queries, as rows of the gallery; None to draw only `after`.
     after : Neighbors
-        Of all N queries, as rows of the gallery.
+        Neighbours of all N queries, as rows of the gallery.
     chosen : sequence of int
         The rows of the queries to draw, in order.
     gains : array of shape (N,) or None

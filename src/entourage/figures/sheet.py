@@ -18,11 +18,11 @@ from entourage.figures.style import INK
 from entourage.figures.text import POINTS, families, printable, shorten, wrap
 
 __all__ = [
-    "Box",
     "INK",
     "NEUTRAL",
     "RIGHT",
     "WRONG",
+    "Box",
     "draw_cell",
     "draw_frame",
     "draw_picture",
@@ -83,7 +83,7 @@ def draw_cell(
     Parameters
     ----------
     axes : matplotlib Axes
-        Of a sheet.
+        The axes of a sheet.
     appearance : Appearance
         How the items look.
     row : int
@@ -93,13 +93,13 @@ def draw_cell(
     right : bool or None
         Whether the item has the wanted label; None if that is not known.
     width, height : float, default 1
-        Of the cell.
+        Size of the cell.
     inset : float
         The margin around the frame, inside the cell.
     edge : str, optional
         The colour of the frame of a cell that is neither right nor wrong: the query.
     size : float
-        Of texts, in points.
+        Font size of texts, in points.
     """
     box = (x + inset, y + inset, width - 2 * inset, height - 2 * inset)
     picture = appearance.thumbnail(row)
@@ -143,7 +143,7 @@ def draw_text(axes: Axes, text: str, box: Box, *, size: float = 7.5, clear: bool
     text : str
     box : (x, y, width, height)
     size : float
-        Of the font, in points.
+        Size of the font, in points.
     clear : bool, default False
         Whether to leave space for the mark of a frame.
     """
@@ -203,7 +203,7 @@ def write(axes: Axes, x: float, y: float, text: str, *, size: float, **style: An
     text : str
         One line or more.
     size : float
-        Of the font, in points.
+        Size of the font, in points.
     **style
         Options of matplotlib's `annotate`, such as ha and color.
 

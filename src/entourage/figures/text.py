@@ -33,11 +33,11 @@ def wrap(text: str, width: float, lines: int, size: float) -> list[str]:
     ----------
     text : str
     width : float
-        Of the lines, in inches; a word longer than that is broken.
+        Width of the lines, in inches; a word longer than that is broken.
     lines : int
         How many lines there may be.
     size : float
-        Of the font, in points.
+        Size of the font, in points.
 
     Returns
     -------

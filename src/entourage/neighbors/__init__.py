@@ -28,7 +28,7 @@ def search(
     k : int, default 8
         How many neighbours to find of each query.
     progress : Progress, optional
-        Is called as progress(title, done, total).
+        Called as progress(title, done, total).
 
     Returns
     -------
@@ -88,7 +88,13 @@ def _search(
 
 
 def check_same_encoder(queries: Embeddings, gallery: Embeddings) -> None:
-    """Raise InputError if queries and gallery differ in their number of dimensions."""
+    """Raise InputError if queries and gallery differ in their number of dimensions.
+
+    Parameters
+    ----------
+    queries, gallery : Embeddings
+        Items of one encoder.
+    """
     if queries.dim != gallery.dim:
         raise InputError(
             f"the queries have {queries.dim} dimensions and the gallery {gallery.dim}; "

@@ -113,7 +113,7 @@ def search_distinct(
     k : int
         How many neighbours to find; fewer are found where there are not as many distinct items.
     progress : Progress, optional
-        Is called as progress(title, done, total).
+        Called as progress(title, done, total).
 
     Returns
     -------

@@ -24,10 +24,23 @@ _LONG = 128  # from this k on, a first bar is guessed
 def best_of_gallery(
     queries: NDArray[np.float32], gallery: NDArray[np.float32], hidden: IntArray, k: int, rows: int, columns: int
 ) -> Iterator[tuple[slice, IntArray, NDArray[np.float32]]]:
-    """The k best of a gallery for each query and their similarities, both (n, k), ties by position.
+    """Find the k best gallery items of each query and their similarities, both (n, k), ties by position.
 
-    queries (N, d), gallery (M, d); hidden (N,) is the item each query must not find, or -1: it comes last. So many
-    rows, or queries, at a time are compared with so many columns, or items of the gallery.
+    Parameters
+    ----------
+    queries, gallery : arrays of float32, shapes (N, d) and (M, d)
+        Unit vectors.
+    hidden : array of shape (N,)
+        The gallery item that each query must not find, or -1; it comes last.
+    k : int
+        Number of neighbours.
+    rows, columns : int
+        How many queries are compared with how many gallery items at a time.
+
+    Yields
+    ------
+    tuple of slice, array and array
+        n queries, their neighbours (n, k) and the similarities (n, k).
     """
     memory = _Memory()
     sample = _sample(gallery, k)
@@ -41,7 +54,7 @@ def best_of_gallery(
 def best_among_each_other(
     items: NDArray[np.float32], hidden: IntArray, k: int, side: int, report: Callable[[float], None] | None = None
 ) -> Candidates:
-    """The k best of each item (N, d) among all of them; `best(rows)` of the result tells them.
+    """Find the k best of each item (N, d) among all of them; `best(rows)` of the result returns them.
 
     Each tile above the diagonal of the symmetric matrix is computed once and serves its rows and its columns.
     """

@@ -45,7 +45,7 @@ def top_k(
     own_rows : array of shape (N,)
         The gallery row that each query must not find, or -1.
     progress : Progress, optional
-        Is called as progress(title, done, total).
+        Called as progress(title, done, total).
 
     Yields
     ------

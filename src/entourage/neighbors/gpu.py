@@ -17,9 +17,9 @@ _TILE_VALUES = 2**26  # similarities held at once: 256 MiB
 def best_of_gallery(
     queries: NDArray[np.float32], gallery: NDArray[np.float32], hidden: IntArray, k: int, device: torch.device
 ) -> Iterator[tuple[slice, IntArray, NDArray[np.float32]]]:
-    """The k best of a gallery for each query and their similarities, both (n, k), ties by position.
+    """Find the k best gallery items of each query and their similarities, both (n, k), ties by position.
 
-    queries (N, d), gallery (M, d); hidden (N,) is the item each query must not find, or -1: it comes last.
+    queries (N, d), gallery (M, d); hidden (N,) is the item that each query must not find, or -1: it comes last.
     """
     items = torch.from_dlpack(gallery).to(device)
     rows = int(np.clip(_TILE_VALUES // len(gallery), 1, 1024))

@@ -50,7 +50,7 @@ class Candidates:
         _meet(tile, first_item, hidden, self.k, self.margin, self.keys, self.counts, self.bars)
 
     def meet_each_other(self, tile: NDArray[np.float32], first_row: int, first_item: int, hidden: IntArray) -> None:
-        """The same where the rows are the items: similarities tile (r, c) count for their rows and their columns."""
+        """Offer similarities tile (r, c) where the rows are the items: they count for rows and columns alike."""
         _meet_each_other(tile, first_row, first_item, hidden, self.k, self.margin, self.keys, self.counts, self.bars)
 
     def settle(self, rows: slice, vectors: FloatArray, items: FloatArray) -> None:
@@ -92,7 +92,7 @@ def rounding_margin(d: int) -> float:
 
 
 def room(k: int) -> int:
-    """Room for the candidates of one row: the more there is, the more rarely the best are picked out."""
+    """Return the number of places for the candidates of one row: the more, the more rarely the best are picked out."""
     return k + max(k // 2, 24)
 
 

@@ -1,4 +1,4 @@
-"""The heart: embeddings refined by their neighbours, from a scorer of relations, with labels or without."""
+"""The core of the package: embeddings refined by their neighbours, with labels or without."""
 
 from entourage.refiner.estimator import ContextRefiner
 from entourage.refiner.paper.estimator import PaperRefiner

@@ -9,14 +9,14 @@ import numpy as np
 
 from entourage.refiner.gathering import normalise
 from entourage.training.linear_maps import eigen, head_maps, inverse_roots, within_class_covariance
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray, IntArray
 
 __all__ = ["NO_MAP", "apply_base_map", "learn_base_maps"]
 
 NO_MAP = (1.0, 0)  # no whitening and no head
 
 
-def apply_base_map(items: Embeddings, base_map: np.ndarray | None) -> Embeddings:
+def apply_base_map(items: Embeddings, base_map: FloatArray | None) -> Embeddings:
     """Items with normalise(e M) for vectors.
 
     Parameters
@@ -35,8 +35,8 @@ def apply_base_map(items: Embeddings, base_map: np.ndarray | None) -> Embeddings
 
 
 def learn_base_maps(
-    vectors: np.ndarray, codes: np.ndarray, candidates: Sequence[tuple[float, int]], seed: int
-) -> dict[tuple[float, int], np.ndarray]:
+    vectors: FloatArray, codes: IntArray, candidates: Sequence[tuple[float, int]], seed: int
+) -> dict[tuple[float, int], FloatArray]:
     """Learn a map for each candidate: within-class whitening, followed by a head trained by a metric loss.
 
     Parameters
@@ -49,7 +49,7 @@ def learn_base_maps(
         How far the whitening is shrunk towards the identity (1: none) and for how many steps the head is trained
         (0: none).
     seed : int
-        Decides which items meet in a batch.
+        Seed of the batch sampling.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def learn_base_maps(
     """
     values, axes = eigen(within_class_covariance(vectors, codes))
     values = values if values.any() else np.ones_like(values)  # classes of one vector each: nothing to whiten
-    maps = {}
+    maps: dict[tuple[float, int], FloatArray] = {}
     for shrinkage in dict.fromkeys(shrinkage for shrinkage, _ in candidates):
         whitening = (axes * (inverse_roots(values, shrinkage) * values.mean() ** 0.5) @ axes.T).astype(np.float32)
         whitened = normalise(vectors @ whitening)

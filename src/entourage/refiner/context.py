@@ -3,7 +3,7 @@
     z_i^t = normalise(z_i^{t-1} + sum_j w_ij z_j^{t-1}),   z^0 = x
     e_i^t = normalise(b x_i + (1 - b) z_i^t)
 
-Nodes of the graph attend to each other. Queries from outside attend to the nodes, which go on being refined at the
+Nodes of the graph attend to each other. Queries from outside attend to the nodes, which are refined further at the
 same pace, so that refined queries are compared with the refined gallery.
 
 N items, G nodes, k neighbours, T steps, d dimensions.
@@ -37,18 +37,18 @@ class WeightedGraph:
     graph: Graph
     scorer: RelationScorer
     sharpness: float
-    """s."""
+    """s, the power that weights are raised to."""
     blend: float
     """b, the share of the input in the result."""
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """(G, k)."""
+        """The weight of each edge, of shape (G, k)."""
         return trust(self.scorer, self.graph) ** self.sharpness
 
     @functools.cached_property
     def surroundings(self) -> Surroundings:
-        """What the relations of queries depend on in the graph."""
+        """The statistics of the graph that the relations of queries depend on."""
         return Surroundings.of(self.graph.neighbors)
 
     def steps(self, n_steps: int, *, keep: bool = False) -> Iterator[np.ndarray]:
@@ -61,16 +61,17 @@ class WeightedGraph:
             yield z
 
     def context_of_gallery(self) -> "Context":
-        """The context of the gallery's own items, copies included."""
+        """Return the context of the gallery's own items, including copies."""
         node = self.graph.stands_for
         none = self.graph.items.vectors[:0]
         return Context(node, self.graph.neighbors.rows[node], self.weights[node], none, self.blend)
 
     def context_of_queries(self, queries: Embeddings, own_rows: np.ndarray) -> "Context":
-        """The context of queries among the nodes.
+        """Return the context of queries among the nodes.
 
-        A query that is in the gallery, or a copy of something in it, is a node and has that node's context. The same
-        id with another vector is another view of the item: it comes from outside, but never attends to itself.
+        A query that is in the gallery, or is a copy of an item in it, is a node and has that node's context. One with
+        the id of a gallery item but another vector is another view of that item: it comes from outside, but never
+        attends to the item.
 
         Parameters
         ----------
@@ -82,6 +83,7 @@ class WeightedGraph:
         Returns
         -------
         Context
+            What each query attends to.
         """
         graph, k = self.graph, self.graph.neighbors.k
         own = graph.stands_for[own_rows]
@@ -115,11 +117,11 @@ class Context:
     rows: np.ndarray
     """(N, k) nodes it attends to."""
     weights: np.ndarray
-    """(N, k)."""
+    """(N, k) the weight of each."""
     outside: np.ndarray
     """(n, d) vectors of the n queries from outside."""
     blend: float
-    """b."""
+    """b, the share of the input in the result."""
 
     @property
     def attention(self) -> np.ndarray:
@@ -138,7 +140,7 @@ class Context:
             yield z, nodes
 
     def refined(self, x: Embeddings, outside: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """e^t of the items.
+        """Compute e^t of the items.
 
         Parameters
         ----------
@@ -152,6 +154,7 @@ class Context:
         Returns
         -------
         ndarray of shape (N, d)
+            Unit vectors.
         """
         z = nodes[self.node]
         z[self.node < 0] = outside

@@ -110,17 +110,20 @@ class SameKindTransformer(OneToOneFeatureMixin, TransformerMixin):
 
     n_features_in_: int
 
+    def __init_subclass__(cls, auto_wrap_output_keys: tuple[str, ...] | None = ("transform",), **options: Any) -> None:
+        super().__init_subclass__(auto_wrap_output_keys=auto_wrap_output_keys, **options)
+
     @property
     def _n_features_out(self) -> int:
         return self.n_features_in_
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that come out.
+        """Return the names of the output columns.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of those that go in, if the transformer was not fitted on a DataFrame.
+            Names of the input columns, if the transformer was not fitted on a DataFrame.
 
         Returns
         -------
@@ -128,7 +131,7 @@ class SameKindTransformer(OneToOneFeatureMixin, TransformerMixin):
             The same names where the size is the same, otherwise the name of the class with numbers.
         """
         if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"this {type(self).__name__} has seen no columns yet: call fit(X, y) first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(X, y) first")
         mixin = OneToOneFeatureMixin if self._n_features_out == self.n_features_in_ else ClassNamePrefixFeaturesOutMixin
         return mixin.get_feature_names_out(self, input_features)
 

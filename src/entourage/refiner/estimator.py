@@ -1,4 +1,4 @@
-"""The context refiner: embeddings refined by the neighbours that a scorer of relations takes for their own kind."""
+"""The context refiner: embeddings refined by the neighbours that a relation scorer judges to be of the same class."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class ContextRefiner(RefiningEstimator):
     Parameters
     ----------
     n_neighbors : int, optional
-        k, how many neighbours each item attends to. By default the scorer's own number; with labels, chosen.
+        k, how many neighbours each item attends to. Default: 12; with labels, chosen on training classes.
     n_steps : int, optional
         T, how many steps of refinement follow one another; 5 by default.
     random_state : int
@@ -63,6 +63,7 @@ class ContextRefiner(RefiningEstimator):
 
     recipe = "relational"
     system = "context_refiner"
+    network_: RelationalNetwork
 
     def __init__(self, n_neighbors: int | None = None, n_steps: int | None = None, random_state: int = 0) -> None:
         self.n_neighbors = n_neighbors
@@ -70,30 +71,42 @@ class ContextRefiner(RefiningEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> "ContextRefiner":
-        """Learn from labels, or take the universal scorer if there are none and it seems to help.
+        """Learn from labels; without labels, use the universal scorer if it is expected to help.
 
         Parameters
         ----------
         X : Embeddings, array, DataFrame or tensor of shape (N, d)
-            Embeddings may bring their labels along.
+            Embeddings may carry their own labels.
         y : array-like of shape (N,), optional
-            Labels, whole numbers or texts.
+            Labels, integers or text.
         progress : callable, optional
             Called as progress(title, done, total).
 
         Returns
         -------
         ContextRefiner
-            Itself. What report()["warnings"] holds is also given as an EntourageWarning.
+            This refiner. Each of report()["warnings"] is also issued as an EntourageWarning.
         """
         self._learn(X, y, progress)
         self._warn(stacklevel=3)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Any:
-        """fit(X, y).transform(X); without labels the neighbourhood graph is built once for both.
+        """Fit and refine the same vectors; without labels the neighbourhood graph is built once for both.
 
-        Parameters are those of `fit`, the result is that of `transform`.
+        Parameters
+        ----------
+        X : Embeddings, array, DataFrame or tensor of shape (N, d)
+            Embeddings may carry their own labels.
+        y : array-like of shape (N,), optional
+            Labels, integers or text.
+        progress : callable, optional
+            Called as progress(title, done, total).
+
+        Returns
+        -------
+        the kind of X, of shape (N, d)
+            What `transform(X)` returns.
         """
         table, items, graph = self._learn(X, y, progress)
         self._warn(stacklevel=4)  # scikit-learn stands between this and the caller
@@ -125,7 +138,9 @@ class ContextRefiner(RefiningEstimator):
         return RefinerSettings(n_neighbors, n_steps, int(self.random_state))
 
 
-def _fit_relational(settings: RefinerSettings, items: Embeddings, progress: Progress | None) -> tuple:
+def _fit_relational(
+    settings: RefinerSettings, items: Embeddings, progress: Progress | None
+) -> tuple[RelationalNetwork, dict[str, Any]]:
     with needs_training("learning a refiner from labels"):
         from entourage.refiner.learning import fit_relational
 

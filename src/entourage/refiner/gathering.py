@@ -1,4 +1,4 @@
-"""What an item takes from its neighbours, in one pass over their rows: gathered, weighed and summed, never copied.
+"""Neighbours gathered, weighted and summed in one pass over their rows, without a copy.
 
 Written out with arrays, each of these makes a table of every neighbour of every item, k times the size of the set, only
 to sum it up again. The rows of four neighbours are read at a time: memory answers several requests at once.
@@ -7,10 +7,14 @@ N items, M context items, k neighbours, d dimensions; arrays of float32, or all 
 goes, if there is a place for it; new memory costs as much as filling it.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from entourage.runtime.jit import compiled
 from entourage.runtime.threads import share_out
+from entourage.values import FloatArray, IntArray
 
 __all__ = ["add", "attend", "gather_step", "normalise", "silu", "unit_sum"]
 
@@ -21,15 +25,15 @@ _TINY = 1e-12
 
 
 def attend(
-    queries: np.ndarray, keys_values: np.ndarray, rows: np.ndarray, scale: float, *, out: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+    queries: FloatArray, keys_values: FloatArray, rows: IntArray, scale: float, *, out: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Softmax attention of each query over some rows of a context.
 
     Parameters
     ----------
     queries : ndarray of shape (N, d)
     keys_values : ndarray of shape (M, 2d)
-        Of each context item its key and its value, side by side.
+        The key and the value of each context item, side by side.
     rows : ndarray of shape (N, k)
         The context items that each query attends to.
     scale : float
@@ -46,41 +50,81 @@ def attend(
     """
     queries, keys_values = _alike(queries, keys_values)
     mixed, weights = _place(out, queries), np.empty(rows.shape, queries.dtype)
-    rows, scale = _rows_within(rows, keys_values), queries.dtype.type(scale)
-    share_out(lambda *part: _attend(queries, keys_values, rows, scale, weights, mixed, *part), len(rows))
+    rows, factor = _rows_within(rows, keys_values), queries.dtype.type(scale)
+    share_out(lambda *part: _attend(queries, keys_values, rows, factor, weights, mixed, *part), len(rows))
     return mixed, weights
 
 
-def gather_step(z: np.ndarray, context: np.ndarray, rows: np.ndarray, weights: np.ndarray, *, out=None) -> np.ndarray:
-    """normalise(z_i + sum_j w_ij c_j), (N, d), for z (N, d), context c (M, d), rows of it and weights (N, k)."""
+def gather_step(
+    z: FloatArray, context: FloatArray, rows: IntArray, weights: FloatArray, *, out: FloatArray | None = None
+) -> FloatArray:
+    """One step of refinement, normalise(z_i + sum_j w_ij c_j).
+
+    Parameters
+    ----------
+    z : ndarray of shape (N, d)
+    context : ndarray of shape (M, d)
+        The vectors c of the context items.
+    rows : ndarray of shape (N, k)
+        The context items that each item attends to.
+    weights : ndarray of shape (N, k)
+        The weight w of each of them.
+    out : ndarray of shape (N, d), optional
+        Where the result goes.
+
+    Returns
+    -------
+    ndarray of shape (N, d)
+    """
     z, context, weights = _alike(z, context, weights)
     rows, result = _rows_within(rows, context), _place(out, z)
     share_out(lambda *part: _gather_step(z, context, rows, weights, result, *part), len(rows))
     return result
 
 
-def unit_sum(a: float, x: np.ndarray, b: float, y: np.ndarray, *, bias=None, out=None) -> np.ndarray:
-    """normalise(a x + b y + bias), x and y (N, d), bias (d,)."""
+def unit_sum(
+    a: float,
+    x: FloatArray,
+    b: float,
+    y: FloatArray,
+    *,
+    bias: FloatArray | None = None,
+    out: FloatArray | None = None,
+) -> FloatArray:
+    """The sum of two sets of vectors, scaled to length 1: normalise(a x + b y + bias).
+
+    Parameters
+    ----------
+    a, b : float
+    x, y : ndarray of shape (N, d)
+    bias : ndarray of shape (d,), optional
+    out : ndarray of shape (N, d), optional
+        Where the result goes; it may be x or y.
+
+    Returns
+    -------
+    ndarray of shape (N, d)
+    """
     x, y, bias = _alike(x, y, np.zeros(x.shape[1], x.dtype) if bias is None else bias)
-    a, b, result = x.dtype.type(a), x.dtype.type(b), _place(out, x)
-    share_out(lambda *part: _unit_sum(a, x, b, y, bias, result, *part), len(x))
+    of_x, of_y, result = x.dtype.type(a), x.dtype.type(b), _place(out, x)
+    share_out(lambda *part: _unit_sum(of_x, x, of_y, y, bias, result, *part), len(x))
     return result
 
 
-def normalise(x: np.ndarray) -> np.ndarray:
+def normalise(x: FloatArray) -> FloatArray:
     """x (N, d) scaled to rows of length 1, in the place of x; rows of zeros stay."""
     share_out(lambda *part: _normalise_rows(x, *part), len(x))
     return x
 
 
-def add(y: np.ndarray, x: np.ndarray, bias: np.ndarray) -> np.ndarray:
+def add(y: FloatArray, x: FloatArray, bias: FloatArray) -> FloatArray:
     """y + x + bias, in the place of y: x and y (N, d), bias (d,)."""
     x, bias = _as_compiled(x, y.dtype), _as_compiled(bias, y.dtype)
     share_out(lambda *part: _add(y, x, bias, *part), len(y))
     return y
 
 
-def silu(x: np.ndarray, bias: np.ndarray) -> np.ndarray:
+def silu(x: FloatArray, bias: FloatArray) -> FloatArray:
     """y / (1 + exp(-y)) of y = x + bias, for x (N, d) and bias (d,); in the place of x."""
     if x.dtype != np.float32:
         x += bias
@@ -90,27 +134,27 @@ def silu(x: np.ndarray, bias: np.ndarray) -> np.ndarray:
     return x
 
 
-def _alike(*arrays: np.ndarray) -> list[np.ndarray]:
+def _alike(*arrays: FloatArray) -> list[FloatArray]:
     """The arrays as one type of float, float32 at least."""
     floats = np.result_type(np.float32, *arrays)
     return [_as_compiled(array, floats) for array in arrays]
 
 
-def _as_compiled(array: np.ndarray, dtype) -> np.ndarray:
+def _as_compiled(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
     """The array in the one layout that kernels are compiled for, read only; copied if it must be."""
     view = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
 
 
-def _rows_within(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
+def _rows_within(rows: IntArray, table: FloatArray) -> IntArray:
     """The rows, if the table has them all: kernels do not look."""
     if rows.size and not (rows.min() >= 0 and rows.max() < len(table)):
-        raise IndexError(f"rows from {rows.min()} to {rows.max()}; wanted those of a table of {len(table)}")
+        raise IndexError(f"rows run from {rows.min()} to {rows.max()}; wanted 0 to {len(table) - 1}, as in the table")
     return _as_compiled(rows, np.int64)
 
 
-def _place(out: np.ndarray | None, like: np.ndarray) -> np.ndarray:
+def _place(out: FloatArray | None, like: FloatArray) -> FloatArray:
     return np.empty_like(like) if out is None else out
 
 
@@ -118,7 +162,16 @@ def _place(out: np.ndarray | None, like: np.ndarray) -> np.ndarray:
 
 
 @_compiled
-def _attend(queries, keys_values, rows, scale, weights, mixed, start, stop):
+def _attend(
+    queries: FloatArray,
+    keys_values: FloatArray,
+    rows: IntArray,
+    scale: np.floating[Any],
+    weights: FloatArray,
+    mixed: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
     d = queries.shape[1]
     for i in range(start, stop):
         _dot_rows(queries[i], keys_values, rows[i], weights[i])
@@ -134,7 +187,7 @@ def _attend(queries, keys_values, rows, scale, weights, mixed, start, stop):
 
 
 @_in_order
-def _silu(x, bias, start, stop):
+def _silu(x: FloatArray, bias: FloatArray, start: int, stop: int) -> None:
     """In single precision, and vectorised, which exp itself is not: exp(-y) = 2^z = 2^n exp(r) for the whole number n
     nearest to z. Added to a float too large for digits after the point, z leaves n in its last bits; shifted to where a
     float keeps its exponent, which is 127 more, they are 2^n. exp(r) is a polynomial, of the Cephes library.
@@ -163,7 +216,15 @@ def _silu(x, bias, start, stop):
 
 
 @_compiled
-def _gather_step(z, context, rows, weights, result, start, stop):
+def _gather_step(
+    z: FloatArray,
+    context: FloatArray,
+    rows: IntArray,
+    weights: FloatArray,
+    result: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
     for i in range(start, stop):
         for c in range(z.shape[1]):
             result[i, c] = z[i, c]
@@ -172,7 +233,16 @@ def _gather_step(z, context, rows, weights, result, start, stop):
 
 
 @_compiled
-def _unit_sum(a, x, b, y, bias, result, start, stop):
+def _unit_sum(
+    a: np.floating[Any],
+    x: FloatArray,
+    b: np.floating[Any],
+    y: FloatArray,
+    bias: FloatArray,
+    result: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
     for i in range(start, stop):
         for c in range(x.shape[1]):
             result[i, c] = a * x[i, c] + b * y[i, c] + bias[c]
@@ -180,20 +250,20 @@ def _unit_sum(a, x, b, y, bias, result, start, stop):
 
 
 @_compiled
-def _normalise_rows(x, start, stop):
+def _normalise_rows(x: FloatArray, start: int, stop: int) -> None:
     for i in range(start, stop):
         _normalise(x[i])
 
 
 @_compiled
-def _add(y, x, bias, start, stop):
+def _add(y: FloatArray, x: FloatArray, bias: FloatArray, start: int, stop: int) -> None:
     for i in range(start, stop):
         for c in range(x.shape[1]):
             y[i, c] += x[i, c] + bias[c]
 
 
 @_compiled
-def _dot_rows(vector, table, rows, dots):
+def _dot_rows(vector: FloatArray, table: FloatArray, rows: IntArray, dots: FloatArray) -> None:
     """dots_r = vector . table[rows_r]; columns of the table beyond the vector's are left alone."""
     zero = vector.dtype.type(0)
     fours = len(rows) // 4 * 4
@@ -214,7 +284,7 @@ def _dot_rows(vector, table, rows, dots):
 
 
 @_compiled
-def _add_rows(vector, weights, table, rows, first):
+def _add_rows(vector: FloatArray, weights: FloatArray, table: FloatArray, rows: IntArray, first: int) -> None:
     """vector += sum_r weights_r table[rows_r], of whose columns it takes those from `first` on."""
     fours = len(rows) // 4 * 4
     for r in range(0, fours, 4):
@@ -230,7 +300,7 @@ def _add_rows(vector, weights, table, rows, first):
 
 
 @_compiled
-def _normalise(vector):
+def _normalise(vector: FloatArray) -> None:
     square = vector.dtype.type(0)
     for c in range(len(vector)):
         square += vector[c] * vector[c]

@@ -11,7 +11,8 @@ import numpy as np
 
 from entourage.neighbors.copies import copy_similarity, search_distinct
 from entourage.refiner.relations import RELATIONS, relation_features
-from entourage.values import Embeddings, Neighbors
+from entourage.runtime.progress import Progress
+from entourage.values import Embeddings, FloatArray, IntArray, Neighbors
 
 __all__ = ["Graph", "build_graph"]
 
@@ -22,17 +23,17 @@ class Graph:
 
     items: Embeddings
     """The G distinct items: the nodes."""
-    stands_for: np.ndarray
+    stands_for: IntArray
     """(M,) the node that stands for each gallery item."""
     neighbors: Neighbors
     """(G, k) the nearest nodes of each node, never itself."""
-    relations: np.ndarray
+    relations: FloatArray
     """(G, k, 22) float32, features of each edge; see relations.py."""
     copy_similarity: float
     """The similarity from which on an item is a copy of another."""
 
     @property
-    def gallery_rows(self) -> np.ndarray:
+    def gallery_rows(self) -> IntArray:
         """(G,) the gallery item that each node is."""
         return np.unique(self.stands_for, return_index=True)[1]
 
@@ -56,7 +57,7 @@ class Graph:
         return replace(self, neighbors=shorter, relations=_relations(shorter))
 
 
-def build_graph(gallery: Embeddings, n_neighbors: int, progress=None) -> Graph:
+def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None = None) -> Graph:
     """Search a gallery for its neighbourhood graph.
 
     Parameters
@@ -71,10 +72,11 @@ def build_graph(gallery: Embeddings, n_neighbors: int, progress=None) -> Graph:
     Returns
     -------
     Graph
-        Of the G ≤ M distinct items.
+        The graph of the G ≤ M distinct items.
     """
     if len(gallery) == 1:
-        rows = stands_for = np.zeros(1, np.int64)
+        rows: IntArray = np.zeros(1, np.int64)
+        stands_for: IntArray = rows
         found = Neighbors(np.empty((1, 0)), np.empty((1, 0)))
     else:
         k = min(n_neighbors, max(len(gallery) // 4, 1))
@@ -88,7 +90,7 @@ def _first(neighbors: Neighbors, k: int) -> Neighbors:
     return Neighbors(neighbors.rows[:, :k], neighbors.similarities[:, :k])
 
 
-def _relations(neighbors: Neighbors) -> np.ndarray:
+def _relations(neighbors: Neighbors) -> FloatArray:
     if not neighbors.k:
         return np.empty((len(neighbors), 0, len(RELATIONS)), np.float32)
     return relation_features(neighbors)

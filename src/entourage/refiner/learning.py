@@ -1,19 +1,21 @@
 """Learning the relational recipe from labels: everything is chosen in rehearsals, on training classes alone.
 
 In order, each with what was chosen before it: the base map (whitening by some shrinkage, then a head trained for some
-steps, then the shrinkage again) with the universal scorer; how many neighbours to look at, with the universal scorer or
-one adapted to the edges of other rehearsals; how sharply to weigh them and how much to keep of the item itself. Doing
-nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing nothing, and which
-in sparse galleries lose at most a point of MAP@R. That makes 22 settings at most.
+steps, then the shrinkage again) with the universal scorer; how many neighbours to attend to, with the universal scorer
+or one adapted to the edges of other rehearsals; how sharply to weigh them and how much to keep of the item itself.
+Doing nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing nothing, and
+which in sparse galleries lose at most a point of MAP@R. That makes 22 settings at most.
 """
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from entourage.evaluation.exclusions import labels_of
 from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
 from entourage.refiner.graph import build_graph
 from entourage.refiner.network import RelationalNetwork
@@ -32,9 +34,10 @@ from entourage.refiner.scorer import RelationScorer, estimated_purity
 from entourage.refiner.scorer_training import fit_scorer
 from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import fit_universal, universal_network
+from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.training.sampling import check_usable_classes, usable_classes
-from entourage.values import Embeddings, label_codes
+from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, label_codes
 
 __all__ = ["Scored", "best_of", "fit_relational"]
 
@@ -50,15 +53,39 @@ _SPARSE_SLACK = 0.01
 _SLACK = 0.002  # how far R@1 may fall below that of doing nothing: two queries in a thousand
 
 
-@dataclass(frozen=True)
-class Scored:
-    """A candidate and how it did, averaged over the rehearsals."""
+Candidate = TypeVar("Candidate")
+Graphs = list[RehearsalGraph]
+Galleries = list[ValidationGallery]
+BaseMap = tuple[float, int]
+"""Shrinkage of the whitening and steps of the head; see base_map.py."""
+Refined = Callable[[float], ValidationGallery]
+"""A refined gallery as a function of the blend."""
 
-    settings: tuple
+
+class Weighing(NamedTuple):
+    """How neighbours are weighed."""
+
+    n_neighbors: int
+    """k, how many neighbours to attend to."""
+    scorer: str
+    """"universal" or "adapted"."""
+    sharpness: float
+    """s, the power to which their trust is raised."""
+    blend: float
+    """b, the share of the item itself; 1 leaves it as it is."""
+
+
+@dataclass(frozen=True)
+class Scored(Generic[Candidate]):
+    """A candidate and its scores, averaged over the rehearsals."""
+
+    settings: Candidate
+    """What was tried."""
     recall_at_1: float
     map_at_r: float
 
-    def no_worse_than(self, other: "Scored") -> bool:
+    def no_worse_than(self, other: "Scored[Any]") -> bool:
+        """Whether its MAP@R is at most a point below that of the other."""
         return self.map_at_r >= other.map_at_r - _SPARSE_SLACK
 
 
@@ -66,17 +93,17 @@ class Scored:
 class Chosen:
     """What the rehearsals decided."""
 
-    base: tuple[float, int]
-    """Shrinkage of the whitening and steps of the head."""
-    n_neighbors: int
-    scorer: str
-    sharpness: float
-    blend: float
-    raw: Scored
-    best: Scored
+    base: BaseMap
+    weighing: Weighing
+    raw: Scored[Any]
+    """The scores of the vectors as they came."""
+    best: Scored[Any]
+    """The scores of what was chosen."""
 
 
-def fit_relational(settings: RefinerSettings, items: Embeddings, progress=None) -> tuple[RelationalNetwork, dict]:
+def fit_relational(
+    settings: RefinerSettings, items: Embeddings, progress: Progress | None = None
+) -> tuple[RelationalNetwork, dict[str, Any]]:
     """Learn a network from labelled items.
 
     Parameters
@@ -93,9 +120,9 @@ def fit_relational(settings: RefinerSettings, items: Embeddings, progress=None) 
     report : dict
         {"protocol", "metrics", "warnings"}.
     """
-    check_usable_classes(items.labels)
+    check_usable_classes(labels_of(items))
     universal = universal_network(settings.n_neighbors)
-    codes = label_codes(items.labels)
+    codes = label_codes(labels_of(items))
     if len(usable_classes(codes)) < 2 * FOLDS:
         network, report, _ = fit_universal(settings, items, progress)
         report["warnings"].append("too few classes to rehearse with: the universal scorer is used as it is")
@@ -112,12 +139,13 @@ def fit_relational(settings: RefinerSettings, items: Embeddings, progress=None) 
 
 
 def _choose_base(
-    settings: RefinerSettings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress
-) -> tuple[tuple[float, int], list[ValidationGallery], Scored]:
+    settings: RefinerSettings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress: Progress | None
+) -> tuple[BaseMap, Galleries, Scored[Any]]:
     """(the base map that the universal network refines best, its galleries, how the raw vectors did)."""
-    galleries = {NO_MAP: [_all_queries(rehearsal.held_out) for rehearsal in rehearsals]}
+    galleries: dict[BaseMap, Galleries] = {NO_MAP: [_all_queries(rehearsal.held_out) for rehearsal in rehearsals]}
     raw = _average("raw", map(score, galleries[NO_MAP]))
-    tried, best = {}, NO_MAP
+    tried: dict[BaseMap, Scored[BaseMap]] = {}
+    best: BaseMap = NO_MAP
     rounds = (
         lambda: [(shrinkage, 0) for shrinkage in SHRINKAGES],
         lambda: [(best[0], steps) for steps in HEAD_STEPS],
@@ -136,14 +164,12 @@ def _choose_base(
     return best, galleries[best], raw
 
 
-def _mapped_galleries(
-    rehearsals: list[Rehearsal], candidates: list[tuple[float, int]], seed: int
-) -> dict[tuple[float, int], list[ValidationGallery]]:
+def _mapped_galleries(rehearsals: list[Rehearsal], candidates: list[BaseMap], seed: int) -> dict[BaseMap, Galleries]:
     """The held-out items of every rehearsal under every candidate for the base map, learned from the other folds."""
-    mapped = {candidate: [] for candidate in candidates}
+    mapped: dict[BaseMap, Galleries] = {candidate: [] for candidate in candidates}
     for rehearsal in rehearsals if candidates else ():
         training = rehearsal.training
-        maps = learn_base_maps(training.vectors, label_codes(training.labels), candidates, seed)
+        maps = learn_base_maps(training.vectors, label_codes(labels_of(training)), candidates, seed)
         for candidate, base_map in maps.items():
             mapped[candidate].append(_all_queries(apply_base_map(rehearsal.held_out, base_map)))
     return mapped
@@ -157,36 +183,37 @@ def _all_queries(items: Embeddings) -> ValidationGallery:
 
 
 def _learn(
-    settings: RefinerSettings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress
+    settings: RefinerSettings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress: Progress | None
 ) -> tuple[RelationalNetwork, Chosen]:
     """(network without its base map, what was chosen and how it did)."""
     base, dense, raw = _choose_base(settings, universal, rehearsals, progress)
     sparse = [gallery for r in rehearsals for gallery in sparse_galleries(r, base, settings.random_state)]
-    alone = (universal.n_neighbors, "universal", 1.0, 1.0)  # the base map without refinement
+    alone = Weighing(universal.n_neighbors, "universal", sharpness=1.0, blend=1.0)  # the base map without refinement
     unrefined = _average(alone, map(score, dense))
-    nothing = max(raw, unrefined, key=lambda scored: scored.recall_at_1)
+    nothing: Scored[Any] = max(raw, unrefined, key=lambda scored: scored.recall_at_1)
     best = _choose_weighing(settings, universal, dense, sparse, unrefined, nothing, progress)
-    chosen = Chosen(base, *best.settings, raw, best)
+    chosen = Chosen(base, best.settings, raw, best)
     if best.map_at_r <= raw.map_at_r or best.recall_at_1 < raw.recall_at_1 - _SLACK:
-        chosen = Chosen(NO_MAP, *alone, raw, raw)
+        chosen = Chosen(NO_MAP, alone, raw, raw)
     return _network(settings, universal, chosen, dense, sparse, progress), chosen
 
 
 def _choose_weighing(
     settings: RefinerSettings,
     universal: RelationalNetwork,
-    dense: list[ValidationGallery],
-    sparse: list[ValidationGallery],
-    unrefined: Scored,
-    nothing: Scored,
-    progress,
-) -> Scored:
+    dense: Galleries,
+    sparse: Galleries,
+    unrefined: Scored[Weighing],
+    nothing: Scored[Any],
+    progress: Progress | None,
+) -> Scored[Weighing]:
     """First the neighbours and the scorer, with the middle of the other settings; then those, with what was chosen."""
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
     middle = (SHARPNESS[len(SHARPNESS) // 2], BLENDS[len(BLENDS) // 2])
     unrefined_sparse = _average("base map alone", map(score, sparse))
     evaluators = [_Evaluator(settings, universal, k, dense, sparse) for k in neighbors]
-    harmless, done = {}, 0
+    harmless: dict[Scored[Weighing], _Evaluator] = {}
+    done = 0
     for evaluator in evaluators:
         for name in ("universal", "adapted"):
             scored, in_sparse = evaluator.scores(name, *middle)
@@ -195,7 +222,7 @@ def _choose_weighing(
             done += 1
             _show(progress, "choosing neighbours and scorer", done, 2 * len(evaluators))
     first = best_of(list(harmless), nothing) if harmless else None
-    evaluator, name = (harmless[first], first.settings[1]) if first else (evaluators[0], "universal")
+    evaluator, name = (harmless[first], first.settings.scorer) if first else (evaluators[0], "universal")
     candidates = [unrefined, *harmless]
     for number, (sharpness, blend) in enumerate(product(SHARPNESS, BLENDS)):
         if (sharpness, blend) != middle:
@@ -213,20 +240,23 @@ class _Evaluator:
         settings: RefinerSettings,
         universal: RelationalNetwork,
         k: int,
-        dense: list[ValidationGallery],
-        sparse: list[ValidationGallery],
-    ):
+        dense: Galleries,
+        sparse: Galleries,
+    ) -> None:
         self.k, self.settings, self.universal = k, settings, universal.scorer
         self.dense, self.sparse = (_graphs(galleries, k, settings) for galleries in (dense, sparse))
         self._refined = functools.lru_cache(maxsize=1)(self._refine)
         self._scorers = functools.cache(self._make_scorers)
 
-    def scores(self, name: str, sharpness: float, blend: float) -> tuple[Scored, Scored]:
+    def scores(self, name: str, sharpness: float, blend: float) -> tuple[Scored[Weighing], Scored[Weighing]]:
         """How the scorer of that name does in the dense galleries and in the sparse ones."""
-        chosen = (self.k, name, sharpness, blend)
-        return tuple(_average(chosen, [score(r(blend)) for r in part]) for part in self._refined(name, sharpness))
+        tried = Weighing(self.k, name, sharpness, blend)
+        dense, sparse = (
+            _average(tried, [score(refined(blend)) for refined in part]) for part in self._refined(name, sharpness)
+        )
+        return dense, sparse
 
-    def _refine(self, name: str, sharpness: float) -> tuple[list, list]:
+    def _refine(self, name: str, sharpness: float) -> tuple[list[Refined], list[Refined]]:
         scorers = self._scorers(name)
         for_sparse = [scorer for scorer in scorers for _ in SPARSE]
         return _refined(self.dense, scorers, sharpness), _refined(self.sparse, for_sparse, sharpness)
@@ -236,52 +266,53 @@ class _Evaluator:
         if name == "universal":
             return [self.universal] * len(self.dense)
         others = _all_but_one(self.dense, self.sparse)
-        return [_adapted(self.universal, *graphs, self.settings.random_state) for graphs in others]
+        return [_adapted(self.universal, dense, sparse, self.settings.random_state) for dense, sparse in others]
 
 
 def _network(
     settings: RefinerSettings,
     universal: RelationalNetwork,
     chosen: Chosen,
-    dense: list[ValidationGallery],
-    sparse: list[ValidationGallery],
-    progress,
+    dense: Galleries,
+    sparse: Galleries,
+    progress: Progress | None,
 ) -> RelationalNetwork:
     """The network as chosen, still without its base map; an adapted scorer learns from all rehearsals."""
-    weighing = {"n_neighbors": chosen.n_neighbors, "sharpness": chosen.sharpness, "blend": chosen.blend}
-    if chosen.scorer != "adapted":
-        return RelationalNetwork(universal.scorer, **weighing)
-    graphs = (_graphs(galleries, chosen.n_neighbors, settings) for galleries in (dense, sparse))
-    scorer = _adapted(universal.scorer, *graphs, settings.random_state, progress)
+    k, scorer, sharpness, blend = chosen.weighing
+    network = RelationalNetwork(universal.scorer, n_neighbors=k, sharpness=sharpness, blend=blend)
+    if scorer != "adapted":
+        return network
+    graphs = _graphs(dense, k, settings), _graphs(sparse, k, settings)
+    adapted = _adapted(universal.scorer, *graphs, settings.random_state, progress)
     k = universal.n_neighbors
     purity = [estimated_purity(universal.scorer, build_graph(gallery.items, k), k) for gallery in dense]
-    return RelationalNetwork(scorer, **weighing, fallback=universal, usual_purity=float(np.mean(purity)))
+    return replace(network, scorer=adapted, fallback=universal, usual_purity=float(np.mean(purity)))
 
 
-def best_of(candidates: list[Scored], nothing: Scored) -> Scored:
-    """The highest MAP@R among those whose R@1 has not fallen below that of doing nothing, else the highest R@1."""
+def best_of(candidates: list[Scored[Candidate]], nothing: Scored[Any]) -> Scored[Candidate]:
+    """Choose the highest MAP@R among candidates whose R@1 is not below that of doing nothing, else the highest R@1."""
     safe = [scored for scored in candidates if scored.recall_at_1 >= nothing.recall_at_1 - _SLACK]
     return max(safe, key=lambda s: s.map_at_r) if safe else max(candidates, key=lambda s: s.recall_at_1)
 
 
-def _all_but_one(dense: list, sparse: list) -> list[tuple[list, list]]:
-    """For each rehearsal what belongs to the others."""
+def _all_but_one(dense: Graphs, sparse: Graphs) -> list[tuple[Graphs, Graphs]]:
+    """For each rehearsal the dense and the sparse graphs of the others."""
     n = len(SPARSE)
     return [
         (dense[:fold] + dense[fold + 1 :], sparse[: fold * n] + sparse[(fold + 1) * n :]) for fold in range(len(dense))
     ]
 
 
-def _graphs(galleries: Iterable[ValidationGallery], k: int, settings: RefinerSettings) -> list[RehearsalGraph]:
+def _graphs(galleries: Iterable[ValidationGallery], k: int, settings: RefinerSettings) -> Graphs:
     return [RehearsalGraph.build(gallery, k, settings.n_steps) for gallery in galleries]
 
 
-def _refined(graphs: Sequence[RehearsalGraph], scorers: Sequence[RelationScorer], sharpness: float) -> list:
+def _refined(graphs: Graphs, scorers: Sequence[RelationScorer], sharpness: float) -> list[Refined]:
     return [graph.refined(scorer, sharpness) for graph, scorer in zip(graphs, scorers, strict=True)]
 
 
 def _adapted(
-    universal: RelationScorer, dense: list[RehearsalGraph], sparse: list[RehearsalGraph], seed: int, progress=None
+    universal: RelationScorer, dense: Graphs, sparse: Graphs, seed: int, progress: Progress | None = None
 ) -> RelationScorer:
     """The universal scorer trained further on edges of these graphs, a quarter of them from sparse galleries.
 
@@ -295,9 +326,7 @@ def _adapted(
     return fit_scorer(universal, relations, same_class, epochs=_SCORER_EPOCHS, seed=seed, progress=progress)
 
 
-def _edges(
-    graphs: list[RehearsalGraph], most: int, rng: np.random.Generator, *, fill: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+def _edges(graphs: Graphs, most: int, rng: np.random.Generator, *, fill: bool = False) -> tuple[FloatArray, BoolArray]:
     """At most so many edges of the graphs; with `fill` as many, drawn again and again."""
     relations, same_class = (np.concatenate(parts) for parts in zip(*(g.edges() for g in graphs), strict=True))
     if len(relations) and (fill or len(relations) > most):
@@ -306,11 +335,12 @@ def _edges(
     return relations, same_class
 
 
-def _average(settings, scores: Iterable[tuple[float, float]]) -> Scored:
-    return Scored(settings, *(float(value) for value in np.mean(list(scores), axis=0)))
+def _average(settings: Candidate, scores: Iterable[tuple[float, float]]) -> Scored[Candidate]:
+    recall_at_1, map_at_r = np.mean(list(scores), axis=0)
+    return Scored(settings, float(recall_at_1), float(map_at_r))
 
 
-def _show(progress, title: str, done: int, total: int) -> None:
+def _show(progress: Progress | None, title: str, done: int, total: int) -> None:
     if progress:
         progress(title, done, total)
 
@@ -318,7 +348,7 @@ def _show(progress, title: str, done: int, total: int) -> None:
 # ---- the report ----------------------------------------------------------------------------------------------------
 
 
-def _report(settings: RefinerSettings, codes: np.ndarray, chosen: Chosen) -> dict:
+def _report(settings: RefinerSettings, codes: IntArray, chosen: Chosen) -> dict[str, Any]:
     """What was learned from, what was chosen, and how it did in the rehearsals."""
     protocol = {
         "recipe": "relational",
@@ -328,22 +358,22 @@ def _report(settings: RefinerSettings, codes: np.ndarray, chosen: Chosen) -> dic
         "context": "exact neighbours among distinct items, ties by id, never the item itself",
         "score": f"rehearsals on training classes in {FOLDS} folds, each mapped by what the others teach",
         "base_map": "none" if chosen.base == NO_MAP else _describe(chosen.base),
-        "scorer": chosen.scorer,
-        "neighbors": chosen.n_neighbors,
+        "scorer": chosen.weighing.scorer,
+        "neighbors": chosen.weighing.n_neighbors,
         "steps": settings.n_steps,
-        "sharpness": chosen.sharpness,
-        "blend": chosen.blend,
+        "sharpness": chosen.weighing.sharpness,
+        "blend": chosen.weighing.blend,
         "seed": settings.random_state,
     }
-    rehearsed = {}
+    rehearsed: dict[str, float] = {}
     for name, scored in (("raw", chosen.raw), ("refined", chosen.best)):
         rehearsed |= {f"rehearsal_recall@1_{name}": scored.recall_at_1, f"rehearsal_map@r_{name}": scored.map_at_r}
-    idle = chosen.blend == 1.0 and chosen.base == NO_MAP
+    idle = chosen.weighing.blend == 1.0 and chosen.base == NO_MAP
     warning = "in the rehearsals nothing was better than the raw vectors: they are returned as they are"
     return {"protocol": protocol, "metrics": rehearsed, "warnings": [warning] if idle else []}
 
 
-def _describe(base: tuple) -> str:
+def _describe(base: BaseMap) -> str:
     shrinkage, steps = base
     whitening = [f"within-class whitening, shrinkage {shrinkage}"] if shrinkage < 1 else []
     return ", then ".join(whitening + ([f"head, {steps} steps"] if steps else []))

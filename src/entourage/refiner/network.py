@@ -28,7 +28,8 @@ from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.scorer import RelationScorer, estimated_purity, frozen_float32
 from entourage.refiner.serving import PreparedGallery
-from entourage.values import Embeddings
+from entourage.runtime.progress import Progress
+from entourage.values import Embeddings, FloatArray, IntArray
 
 __all__ = ["RelationalNetwork"]
 
@@ -45,7 +46,7 @@ class RelationalNetwork:
     """
 
     scorer: RelationScorer
-    base_map: np.ndarray | None = None
+    base_map: FloatArray | None = None
     """M (d, d), or None: the vectors as they are."""
     n_neighbors: int = 12
     """k, how many neighbours to attend to."""
@@ -54,11 +55,11 @@ class RelationalNetwork:
     blend: float = 0.3
     """b, how much of itself an item keeps; 1 returns the mapped vectors."""
     fallback: "RelationalNetwork | None" = None
-    """What refines sparser galleries, if anything else does."""
+    """The network for sparser galleries; None if this one serves all."""
     usual_purity: float = 0.0
     """The estimated purity of the galleries that the scorer was adapted to."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.base_map is not None:
             if self.base_map.ndim != 2:
                 raise ValueError(f"the base map has shape {self.base_map.shape}; wanted (d, d)")
@@ -69,7 +70,7 @@ class RelationalNetwork:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "RelationalNetwork":
         """A network from what `to_arrays` gives; a missing or unknown name is a ValueError."""
-        groups = {"scorer": {}, "fallback": {}, "": {}}
+        groups: dict[str, dict[str, np.ndarray]] = {"scorer": {}, "fallback": {}, "": {}}
         for name, array in arrays.items():
             prefix = name.partition(".")[0]
             group = prefix if prefix in groups else ""
@@ -108,11 +109,11 @@ class RelationalNetwork:
         gallery: Embeddings,
         n_neighbors: int,
         n_steps: int,
-        progress=None,
+        progress: Progress | None = None,
         *,
         last_only: bool = False,
         graph: Graph | None = None,
-    ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
+    ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
         """Refine items by their neighbours in a gallery, step by step.
 
         Parameters
@@ -157,8 +158,13 @@ class RelationalNetwork:
                 progress("refining", t, n_steps)
 
     def refine_both(
-        self, items: Embeddings, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self,
+        items: Embeddings,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress: Progress | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
         """Refine queries and the gallery they are searched in, by the one graph of the gallery.
 
         Parameters
@@ -166,7 +172,7 @@ class RelationalNetwork:
         items, gallery : Embeddings
             N queries and M gallery items.
         n_neighbors, n_steps, progress
-            As of `refine`.
+            As in `refine`.
 
         Returns
         -------
@@ -187,7 +193,9 @@ class RelationalNetwork:
                 progress("refining", t, n_steps)
         return queries.refined(x, outside, nodes), inside.refined(mapped, inside.outside, nodes)
 
-    def prepare(self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress=None) -> PreparedGallery:
+    def prepare(
+        self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
+    ) -> PreparedGallery:
         """Keep what queries will need of a gallery: its graph, and its nodes at every step.
 
         Parameters
@@ -195,7 +203,7 @@ class RelationalNetwork:
         gallery : Embeddings
             M items.
         n_neighbors, n_steps, progress
-            As of `refine`.
+            As in `refine`.
 
         Returns
         -------
@@ -215,7 +223,7 @@ class RelationalNetwork:
         return apply_base_map(items, self.base_map)
 
     def _weighted_graph(
-        self, mapped: Embeddings, n_neighbors: int, progress, graph: Graph | None = None
+        self, mapped: Embeddings, n_neighbors: int, progress: Progress | None, graph: Graph | None = None
     ) -> WeightedGraph:
         """The graph of a mapped gallery, built unless it is given, as weighed by the network that suits it."""
         if graph is None:

@@ -15,7 +15,7 @@ RECIPES: dict[str, type[ContextRefiner] | type[PaperRefiner]] = {
 
 
 def load_refiner(folder: Any) -> ContextRefiner | PaperRefiner:
-    """Open a refiner as it was saved.
+    """Load a fitted refiner from a model folder.
 
     Parameters
     ----------
@@ -25,6 +25,7 @@ def load_refiner(folder: Any) -> ContextRefiner | PaperRefiner:
     Returns
     -------
     ContextRefiner or PaperRefiner
+        The refiner, ready to transform.
     """
     system = model_config(folder, *REFINERS)["system"]
     return next(refiner for refiner in RECIPES.values() if refiner.system == system).load(folder)

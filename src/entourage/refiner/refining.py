@@ -1,4 +1,4 @@
-"""What the refiners share: vectors of any kind in, refined ones of the same kind out, by a network that was fitted.
+"""What the refiners share: vectors of any kind in, refined vectors of the same kind out, by a fitted network.
 
 N items, M context items, k neighbours, T steps, d dimensions.
 """
@@ -8,19 +8,19 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from entourage.errors import EntourageWarning, InputError, ModelError, NotFittedError
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
-from entourage.refiner.serving import ServedGallery
+from entourage.refiner.serving import RefinesQueries, ServedGallery
 from entourage.runtime.progress import Progress
 from entourage.stores import model_config, read_model, usable_model, write_model
-from entourage.values import Attention, Embeddings, Trajectory
+from entourage.values import Attention, Embeddings, FloatArray, IntArray, Trajectory
 
-__all__ = ["REFINERS", "RefiningEstimator"]
+__all__ = ["REFINERS", "RefiningEstimator", "RefiningNetwork"]
 
 Refiner = TypeVar("Refiner", bound="RefiningEstimator")
 
@@ -28,17 +28,55 @@ REFINERS = {"context_refiner": "ContextRefiner", "paper_refiner": "PaperRefiner"
 """The estimator that each `system` of a model folder is opened by."""
 
 
-class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
-    """An estimator that refines embeddings among their neighbours by the network it has fitted.
+class RefiningNetwork(Protocol):
+    """What a fit leaves: RelationalNetwork or PaperNetwork."""
 
-    fit, which each refiner has its own of, leaves network_, n_neighbors_, n_steps_, n_features_in_ and a report.
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers were learned."""
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Its weights by the names they have in files."""
+
+    def refine(
+        self,
+        items: Embeddings,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress: Progress | None = None,
+        *,
+        last_only: bool = False,
+    ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
+        """Yield e^t (N, d), weights^t (N, k) and gallery rows (N, k) for t = 0..n_steps, or for the last alone."""
+
+    def refine_both(
+        self,
+        items: Embeddings,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress: Progress | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """The refined items (N, d) and the refined gallery (M, d)."""
+
+    def prepare(
+        self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
+    ) -> RefinesQueries:
+        """What queries need of a gallery, computed once."""
+
+
+class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn has no types
+    """An estimator that refines embeddings among their neighbours with the network it has fitted.
+
+    Each refiner has its own `fit`, which sets network_, n_neighbors_, n_steps_, n_features_in_ and the report.
     """
 
     recipe: str
     """What the command line and reports call it."""
     system: str
     """What config.json calls it."""
-    network_: Any
+    network_: RefiningNetwork
     n_neighbors_: int
     n_steps_: int
     n_features_in_: int
@@ -58,7 +96,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         context : as X, of shape (M, d), optional
             The gallery's raw vectors. Refine the gallery too and compare refined with refined: `transform_both`.
         steps : int, optional
-            Stop after that many steps instead of all.
+            Stop after this many steps; all by default.
         progress : callable, optional
             Called as progress(title, done, total).
 
@@ -80,9 +118,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         Parameters
         ----------
         queries : Embeddings, array, DataFrame or tensor of shape (N, d)
-        gallery : the same, of shape (M, d)
+        gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
         steps : int, optional
-            Stop after that many steps instead of all.
+            Stop after this many steps; all by default.
         progress : callable, optional
             Called as progress(title, done, total).
 
@@ -100,7 +138,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         return refined, searched
 
     def serve(self, gallery: Any, *, progress: Progress | None = None) -> ServedGallery:
-        """Prepare a gallery once for queries that keep coming.
+        """Prepare a gallery once for queries that arrive over time.
 
         `serve(gallery).transform(queries)` is `transform(queries, gallery)` without the part of the work that is the
         gallery's own, and `serve(gallery).refined_gallery` is `transform(gallery)`.
@@ -120,9 +158,17 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         return ServedGallery(prepared, table, lambda queries: as_table(self, queries), self._same_kind)
 
     def trajectory(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Trajectory:
-        """Every step e^0..e^T of a refinement: trajectory(X)[t] is transform(X, steps=t) in float32.
+        """Return every step e^0..e^T of a refinement: trajectory(X)[t] is transform(X, steps=t) in float32.
 
-        Parameters are those of `transform`.
+        Parameters
+        ----------
+        X, context, progress
+            As in `transform`.
+
+        Returns
+        -------
+        Trajectory
+            Steps of shape (T + 1, N, d), or (T + 1, N, out_dim) where the refiner has one.
         """
         _, items, gallery = self._prepare(X, context)
         states = self._states(items, gallery, self.n_steps_, progress)
@@ -130,26 +176,54 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
 
     def iter_steps(
         self, X: Any, context: Any = None, *, steps: int | None = None, progress: Progress | None = None
-    ) -> Iterator[np.ndarray]:
-        """The steps of `trajectory` one after the other, each (N, d), for whoever does not want to hold them all.
+    ) -> Iterator[FloatArray]:
+        """Yield the steps of `trajectory` one by one, so that they need not all be held in memory.
 
-        Parameters are those of `transform`.
+        Parameters
+        ----------
+        X, context, steps, progress
+            As in `transform`.
+
+        Yields
+        ------
+        ndarray of shape (N, d)
+            e^t, for t = 0..T, in float32.
         """
         _, items, gallery = self._prepare(X, context)
         for e, _, _ in self._states(items, gallery, self._n_steps(steps), progress):
             yield e
 
     def attention(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Attention:
-        """How much each item attends to each of its neighbours in each step, with the neighbours' ids.
+        """Return how much each item attends to each of its neighbours in each step, with the neighbours' ids.
 
-        Parameters are those of `transform`.
+        Parameters
+        ----------
+        X, context, progress
+            As in `transform`.
+
+        Returns
+        -------
+        Attention
+            Weights of shape (T, N, k) and neighbour ids of shape (N, k).
         """
         _, items, gallery = self._prepare(X, context)
         (_, _, rows), *states = self._states(items, gallery, self.n_steps_, progress)
-        return Attention(np.stack([weights for _, weights, _ in states]), items.ids, gallery.ids[rows])
+        weights = np.stack([of_step for _, of_step, _ in states if of_step is not None])  # (T, N, k)
+        return Attention(weights, items.ids, gallery.ids[rows])
 
     def with_neighbors(self: Refiner, n_neighbors: int) -> Refiner:
-        """A copy of this fitted refiner that attends to another number of neighbours; nothing is learned anew."""
+        """Return a copy of this fitted refiner that attends to another number of neighbours, without fitting again.
+
+        Parameters
+        ----------
+        n_neighbors : int
+            k, the new number of neighbours.
+
+        Returns
+        -------
+        ContextRefiner or PaperRefiner
+            The copy; this refiner is unchanged.
+        """
         self._check_fitted()
         other = copy.copy(self)
         other.n_neighbors_ = int(n_neighbors)
@@ -171,25 +245,26 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
 
     def _states(
         self, items: Embeddings, gallery: Embeddings, n_steps: int, progress: Progress | None, **options: Any
-    ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
-        """(e^t, weights^t, rows) for t = 0..n_steps; nothing is weighed at t = 0."""
+    ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
+        """(e^t (N, d), weights^t (N, k), rows (N, k)) for t = 0..n_steps; the weights at t = 0 are None."""
         return self.network_.refine(items, gallery, self.n_neighbors_, n_steps, progress, **options)
 
     def _last_state(
         self, items: Embeddings, gallery: Embeddings, n_steps: int, progress: Progress | None, **options: Any
-    ) -> np.ndarray:
+    ) -> FloatArray:
+        """e^t (N, d) for t = n_steps."""
         *_, (last, _, _) = self._states(items, gallery, n_steps, progress, last_only=True, **options)
         return last
 
     # ---- what was fitted ---------------------------------------------------------------------------------------
 
     def report(self) -> dict[str, Any]:
-        """How the fit went.
+        """Report how the fit went.
 
         Returns
         -------
         dict
-            "protocol", "metrics" and "warnings"; of a PaperRefiner also "curve".
+            "protocol", "metrics" and "warnings"; for a PaperRefiner also "curve".
         """
         self._check_fitted()
         return self._report
@@ -201,7 +276,13 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         return int(self.network_.n_parameters)
 
     def settings(self) -> dict[str, Any]:
-        """The parameters as JSON can hold them: numpy numbers, as a grid search sets them, become Python's."""
+        """Return the parameters as JSON can hold them: numpy numbers, as set by a grid search, become Python numbers.
+
+        Returns
+        -------
+        dict
+            Parameters by name.
+        """
         return {
             name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
         }
@@ -213,7 +294,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             name = type(self).__name__
-            raise NotFittedError(f"this {name} has not learned anything yet: call fit(X, y) or load(folder)")
+            raise NotFittedError(f"this {name} is not fitted yet: call fit(X, y) or load(folder)")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
@@ -227,19 +308,24 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         ----------
         folder : path
         overwrite : bool
-            Whether a model that is there already may be replaced.
+            Whether an existing model may be replaced.
         """
         self._check_fitted()
         write_model(folder, self.system, self._config(), self.network_.to_arrays(), overwrite=overwrite)
 
     @classmethod
     def load(cls: type[Refiner], folder: Any) -> Refiner:
-        """Open a refiner as it was saved.
+        """Load a refiner written by `save`.
 
         Parameters
         ----------
         folder : path
-            Written by `save`; `load_refiner` opens that of any refiner.
+            The model folder; `load_refiner` loads a refiner of any kind.
+
+        Returns
+        -------
+        ContextRefiner or PaperRefiner
+            The fitted refiner, of the class this is called on.
         """
         system = model_config(folder, *REFINERS)["system"]
         if system != cls.system:
@@ -274,9 +360,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):
         self.network_ = self._network(arrays)
 
     @abstractmethod
-    def _network(self, arrays: dict[str, np.ndarray]) -> Any:
+    def _network(self, arrays: dict[str, np.ndarray]) -> RefiningNetwork:
         """The network that was saved as these arrays."""
 
     @abstractmethod
     def _check_settings(self) -> object:
-        """Refuse a parameter that cannot be, by its name; the settings as fit uses them."""
+        """The settings as fit uses them; an InputError names a parameter whose value is not possible."""

@@ -16,21 +16,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from entourage.evaluation import metrics
+from entourage.evaluation.exclusions import labels_of
 from entourage.neighbors import search, search_blocks
 from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
 from entourage.refiner.context import WeightedGraph, blended
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.scorer import RelationScorer
+from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.training.linear_maps import class_means
 from entourage.training.sampling import usable_classes
-from entourage.values import Embeddings, label_codes
+from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, LabelArray, label_codes
 
-__all__ = [  # noqa: RUF022
+__all__ = [
     "FOLDS",
+    "SPARSE",
     "Rehearsal",
     "RehearsalGraph",
-    "SPARSE",
     "ValidationGallery",
     "make_rehearsals",
     "score",
@@ -51,8 +53,8 @@ class ValidationGallery:
     """A gallery on which candidates are scored, and which of its items are queries."""
 
     items: Embeddings
-    is_query: np.ndarray
-    """(N,) bool."""
+    is_query: BoolArray
+    """(N,) bool, whether each item is a query."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ class Rehearsal:
 
 
 def make_rehearsals(
-    items: Embeddings, codes: np.ndarray, seed: int, progress=None, *, folds: int = FOLDS
+    items: Embeddings, codes: IntArray, seed: int, progress: Progress | None = None, *, folds: int = FOLDS
 ) -> list[Rehearsal]:
     """Deal the training classes into folds.
 
@@ -102,7 +104,7 @@ def make_rehearsals(
     target = min(_purity(items), _HARDEST)
     rehearsals = []
     for fold in range(folds):
-        held_out = np.isin(items.labels, classes[fold::folds])
+        held_out = np.isin(labels_of(items), classes[fold::folds])
         rehearsals.append(Rehearsal(_as_hard_as(items.take(held_out), target), items.take(~held_out)))
         if progress:
             progress("preparing rehearsals", fold + 1, folds)
@@ -112,7 +114,7 @@ def make_rehearsals(
 def _purity(items: Embeddings) -> float:
     """How often the nearest 8 are of an item's class, out of what is possible."""
     found = search(items, k=min(_PURITY_OF, len(items) - 1))
-    codes = label_codes(items.labels)
+    codes = label_codes(labels_of(items))
     possible = np.minimum(np.bincount(codes)[codes] - 1, found.k)
     hits = (codes[found.rows] == codes[:, None]).sum(axis=1)
     return float(np.minimum(hits / np.maximum(possible, 1), 1)[possible > 0].mean())
@@ -122,7 +124,7 @@ def _as_hard_as(items: Embeddings, purity: float) -> Embeddings:
     """The items moved away from their class means until they are no purer than that; by bisection."""
     if _purity(items) <= purity:
         return items
-    codes = label_codes(items.labels)
+    codes = label_codes(labels_of(items))
     centres = class_means(items.vectors, codes)[0][codes].astype(np.float32)
 
     def moved(factor: float) -> Embeddings:
@@ -158,7 +160,7 @@ def sparse_galleries(rehearsal: Rehearsal, base: tuple[float, int], seed: int) -
     )
     items = Embeddings(vectors, ids, labels)
     if base != NO_MAP:
-        maps = learn_base_maps(training.vectors, label_codes(training.labels), [base], seed)
+        maps = learn_base_maps(training.vectors, label_codes(labels_of(training)), [base], seed)
         items = apply_base_map(items, maps[base])
     is_query = np.arange(len(items)) < len(held_out)
     galleries = []
@@ -168,8 +170,8 @@ def sparse_galleries(rehearsal: Rehearsal, base: tuple[float, int], seed: int) -
     return galleries
 
 
-def thinned(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Rows of at most that many items of each class, in order."""
+def thinned(labels: LabelArray, size: int, seed: int) -> IntArray:
+    """Return the rows of at most that many items of each class, in order."""
     order = generator(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     first = np.searchsorted(labels[order], labels[order])
@@ -186,18 +188,19 @@ class RehearsalGraph:
     gallery: ValidationGallery
     graph: Graph
     n_steps: int
-    """T."""
+    """T, the number of steps."""
 
     @classmethod
     def build(cls, gallery: ValidationGallery, n_neighbors: int, n_steps: int) -> "RehearsalGraph":
+        """Search a gallery for its graph with so many neighbours."""
         return cls(gallery, build_graph(gallery.items, n_neighbors), n_steps)
 
-    def edges(self) -> tuple[np.ndarray, np.ndarray]:
+    def edges(self) -> tuple[FloatArray, BoolArray]:
         """Relations (E, 22) of the edges that start at queries, and whether both ends are of one class (E,)."""
         graph = self.graph
         is_query = np.zeros(len(graph.items), bool)
         is_query[graph.stands_for[self.gallery.is_query]] = True
-        labels, rows = graph.items.labels, graph.neighbors.rows[is_query]
+        labels, rows = labels_of(graph.items), graph.neighbors.rows[is_query]
         relations = graph.relations[is_query]
         return relations.reshape(-1, relations.shape[-1]), (labels[rows] == labels[is_query][:, None]).ravel()
 
@@ -209,8 +212,8 @@ class RehearsalGraph:
 
 
 def score(gallery: ValidationGallery) -> tuple[float, float]:
-    """R@1 and MAP@R of the queries among all items; of an even choice of queries where there are many."""
-    items, codes = gallery.items, label_codes(gallery.items.labels)
+    """Score the queries among all items by R@1 and MAP@R; where there are many, an even selection of queries."""
+    items, codes = gallery.items, label_codes(labels_of(gallery.items))
     rows = np.flatnonzero(gallery.is_query)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(_MOST_QUERIES, len(rows))).astype(int))]
     matches = np.bincount(codes)[codes[rows]] - 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from entourage.runtime.jit import compiled
 from entourage.runtime.threads import share_out
-from entourage.values import Neighbors
+from entourage.values import FloatArray, IntArray, Neighbors
 
 __all__ = ["RELATIONS", "Surroundings", "relation_features", "returned"]
 
@@ -52,19 +52,22 @@ class Surroundings:
     lists: Neighbors
     """(M, k): the gallery's own neighbours."""
     centre: float
-    """Mean of its similarities, and their standard deviation, in which similarities are measured."""
+    """Mean of all similarities in these lists."""
     spread: float
-    first: np.ndarray
-    """(M,): similarity of each item's first neighbour, of its last and their mean, as measured."""
-    last: np.ndarray
-    density: np.ndarray
-    mean_overlap: np.ndarray
-    """(M,)."""
-    popularity: np.ndarray
+    """Their standard deviation; similarities are measured in it, from the centre on."""
+    first: FloatArray
+    """(M,): similarity of each item to its first neighbour, as measured."""
+    last: FloatArray
+    """(M,): the same to its last neighbour."""
+    density: FloatArray
+    """(M,): the mean over its neighbours."""
+    mean_overlap: FloatArray
+    """(M,): mean overlap of each item's neighbourhood with those of its neighbours."""
+    popularity: FloatArray
     """(M,): log(1 + in how many lists an item stands, out of k)."""
 
     @classmethod
-    def of(cls, lists: Neighbors, counts: np.ndarray | None = None) -> "Surroundings":
+    def of(cls, lists: Neighbors, counts: FloatArray | None = None) -> "Surroundings":
         """Gather them from a gallery's own neighbours.
 
         Parameters
@@ -86,8 +89,8 @@ class Surroundings:
 
 
 def relation_features(
-    found: Neighbors, gallery: Surroundings | None = None, own_rows: np.ndarray | None = None
-) -> np.ndarray:
+    found: Neighbors, gallery: Surroundings | None = None, own_rows: IntArray | None = None
+) -> FloatArray:
     """Features of the edges from each item to each of its neighbours.
 
     Only similarities depend on the encoder; they are measured in standard deviations of the gallery's own.
@@ -99,7 +102,8 @@ def relation_features(
     gallery : Surroundings, optional
         The gallery they stand in; by default the items are the gallery.
     own_rows : ndarray of shape (N,), optional
-        Where each item stands in the gallery, -1 if it does not; needed with a gallery.
+        The row of each item in the gallery, -1 if it is not in it; by default none is. Without a gallery it is not
+        used.
 
     Returns
     -------
@@ -110,6 +114,7 @@ def relation_features(
         counts = _counts(found, found, np.arange(len(found)))
         gallery = Surroundings.of(found, counts)
     else:
+        own_rows = np.full(len(found), _ABSENT) if own_rows is None else own_rows
         counts = _counts(found, gallery.lists, own_rows)
     z = (found.similarities - gallery.centre) / gallery.spread
     rows, k = found.rows, found.k
@@ -145,7 +150,8 @@ def relation_features(
     return features
 
 
-def _counts(found: Neighbors, gallery: Neighbors, own_rows) -> np.ndarray:
+def _counts(found: Neighbors, gallery: Neighbors, own_rows: IntArray) -> FloatArray:
+    """(N, k, 6) float32, what `_count_edges` counts of each edge."""
     counts = np.empty((*found.rows.shape, 6), np.float32)
     lists = found.rows, found.similarities, gallery.rows, gallery.similarities
     own_rows = np.ascontiguousarray(own_rows, np.int64)
@@ -154,7 +160,16 @@ def _counts(found: Neighbors, gallery: Neighbors, own_rows) -> np.ndarray:
 
 
 @compiled
-def _count_edges(rows, similarities, gallery_rows, gallery_similarities, own_rows, counts, start, stop):
+def _count_edges(
+    rows: IntArray,
+    similarities: FloatArray,
+    gallery_rows: IntArray,
+    gallery_similarities: FloatArray,
+    own_rows: IntArray,
+    counts: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
     """Of each edge i -> j: the rank of i in j's list, their overlap at three depths and weighted by rank, and how
     many of i's nearest list j.
 
@@ -204,7 +219,7 @@ def _count_edges(rows, similarities, gallery_rows, gallery_similarities, own_row
                 votes[gallery_rows[rows[i, r], t]] = 0
 
 
-def returned(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def returned(values: FloatArray, rows: IntArray) -> FloatArray:
     """For each edge i -> j the value of j -> i.
 
     Parameters
@@ -231,7 +246,7 @@ def returned(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _return_values(values, rows, result, start, stop):
+def _return_values(values: FloatArray, rows: IntArray, result: FloatArray, start: int, stop: int) -> None:
     for i in range(start, stop):
         for r in range(rows.shape[1]):
             j = rows[i, r]

@@ -16,6 +16,7 @@ from entourage.refiner.gathering import silu
 from entourage.refiner.graph import Graph
 from entourage.refiner.relations import RELATIONS, returned
 from entourage.runtime.threads import blocks, in_threads
+from entourage.values import FloatArray
 
 __all__ = ["HIDDEN", "RelationScorer", "estimated_purity", "frozen_float32", "trust", "trust_of_queries"]
 
@@ -33,16 +34,16 @@ _MUTUAL = RELATIONS.index("mutual")
 class RelationScorer:
     """A perceptron of the standardised relations: 22 - 32 - 32 - 1, SiLU between the layers."""
 
-    centre: np.ndarray
+    centre: FloatArray
     """(22,) means of the relations, which are subtracted."""
-    spread: np.ndarray
+    spread: FloatArray
     """(22,) their standard deviations, by which they are divided."""
-    weights: tuple[np.ndarray, ...]
-    """Of each layer, (inputs, outputs)."""
-    biases: tuple[np.ndarray, ...]
-    """Of each layer, (outputs,)."""
+    weights: tuple[FloatArray, ...]
+    """The weights of each layer, (inputs, outputs)."""
+    biases: tuple[FloatArray, ...]
+    """The biases of each layer, (outputs,)."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         of_input = (self.centre, self.spread)
         for arrays, shapes in (
             (of_input, [_SIZES[:1]] * 2),
@@ -51,13 +52,13 @@ class RelationScorer:
         ):
             if [array.shape for array in arrays] != shapes:
                 raise ValueError(f"arrays of a scorer have shapes {[array.shape for array in arrays]}; wanted {shapes}")
-        frozen = {name: tuple(map(frozen_float32, getattr(self, name))) for name in ("weights", "biases")}
-        frozen |= {name: frozen_float32(getattr(self, name)) for name in ("centre", "spread")}
-        for name, value in frozen.items():
-            object.__setattr__(self, name, value)
+        for name in ("centre", "spread"):
+            object.__setattr__(self, name, frozen_float32(getattr(self, name)))
+        for name in ("weights", "biases"):
+            object.__setattr__(self, name, tuple(map(frozen_float32, getattr(self, name))))
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "RelationScorer":
+    def from_arrays(cls, arrays: dict[str, FloatArray]) -> "RelationScorer":
         """A scorer from what `to_arrays` gives; a missing or unknown name is a ValueError."""
         names = {"centre", "spread", *(f"layers.{n}.{kind}" for n in _LAYERS for kind in ("weight", "bias"))}
         if arrays.keys() != names:
@@ -66,7 +67,7 @@ class RelationScorer:
         weights = tuple(arrays[f"layers.{n}.weight"].T for n in _LAYERS)
         return cls(arrays["centre"], arrays["spread"], weights, tuple(arrays[f"layers.{n}.bias"] for n in _LAYERS))
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
+    def to_arrays(self) -> dict[str, FloatArray]:
         """Its arrays by the names they have in files, float32; weights as (outputs, inputs)."""
         arrays = {"centre": self.centre, "spread": self.spread}
         for n, weight, bias in zip(_LAYERS, self.weights, self.biases, strict=True):
@@ -78,7 +79,7 @@ class RelationScorer:
         """How many numbers are learned: weights and biases."""
         return sum(array.size for array in (*self.weights, *self.biases))
 
-    def probabilities(self, relations: np.ndarray) -> np.ndarray:
+    def probabilities(self, relations: FloatArray) -> FloatArray:
         """How likely both ends of each edge are of one class.
 
         Parameters
@@ -95,7 +96,7 @@ class RelationScorer:
         result = np.empty(len(edges), np.float32)
 
         def score(rows: slice) -> None:
-            x = edges[rows] - self.centre
+            x: FloatArray = edges[rows] - self.centre
             x /= self.spread
             for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
                 x = silu(x @ weight, bias)  # (n, 32)
@@ -107,7 +108,7 @@ class RelationScorer:
 
 
 def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> float:
-    """The share of the 8 nearest neighbours that the scorer takes for an item's class, without labels.
+    """Estimate without labels the share of the 8 nearest neighbours that are of an item's class.
 
     Parameters
     ----------
@@ -119,26 +120,30 @@ def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> 
     Returns
     -------
     float
-        From 0 to 1; 0 where nobody has a neighbour.
+        From 0 to 1; 0 where no item has a neighbour.
     """
     shown = graph.with_neighbors(n_neighbors).relations[:, :_NEAREST]
     return float(scorer.probabilities(np.ascontiguousarray(shown)).mean()) if shown.size else 0.0
 
 
-def trust(scorer: RelationScorer, graph: Graph) -> np.ndarray:
-    """How far each node relies on each neighbour: (1 - c) p_ij + c p_ji with c = 0.15, and p_ji = 0 if j does not
-    list i; (G, k)."""
+def trust(scorer: RelationScorer, graph: Graph) -> FloatArray:
+    """Compute how far each node relies on each neighbour, of shape (G, k).
+
+    It is (1 - c) p_ij + c p_ji with c = 0.15, and p_ji = 0 if j does not list i.
+    """
     p = scorer.probabilities(graph.relations)
     return (1 - _RETURNED) * p + _RETURNED * returned(p, graph.neighbors.rows)
 
 
-def trust_of_queries(scorer: RelationScorer, relations: np.ndarray) -> np.ndarray:
-    """The same for queries, which no node can list: p_ij stands for p_ji where j would list i; (N, k) of relations
-    (N, k, 22)."""
+def trust_of_queries(scorer: RelationScorer, relations: FloatArray) -> FloatArray:
+    """Compute how far each query relies on each neighbour, of shape (N, k), from relations (N, k, 22).
+
+    As no node lists a query, p_ij stands for p_ji where j would list i; see `trust`.
+    """
     return scorer.probabilities(relations) * (1 - _RETURNED + _RETURNED * relations[..., _MUTUAL])
 
 
-def frozen_float32(array: np.ndarray) -> np.ndarray:
+def frozen_float32(array: FloatArray) -> FloatArray:
     """A read-only copy in float32."""
     array = np.array(array, np.float32, order="C")
     array.flags.writeable = False

@@ -10,7 +10,9 @@ from torch.nn import functional as F
 
 from entourage.refiner.relations import RELATIONS
 from entourage.refiner.scorer import HIDDEN, RelationScorer
+from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import seeded_weights, torch_generator
+from entourage.values import BoolArray, FloatArray
 
 __all__ = ["fit_scorer", "new_scorer"]
 
@@ -20,7 +22,10 @@ _BATCH = 2048
 class _TrainableScorer(nn.Module):
     """The network of a RelationScorer, for as long as it learns; its arrays have the same names."""
 
-    def __init__(self):
+    centre: Tensor
+    spread: Tensor
+
+    def __init__(self) -> None:
         super().__init__()
         n = len(RELATIONS)
         self.layers = nn.Sequential(
@@ -34,10 +39,11 @@ class _TrainableScorer(nn.Module):
         return self.layers((relations - self.centre) / self.spread).squeeze(-1)
 
     def value(self) -> RelationScorer:
+        """The scorer as it is now, for numpy."""
         return RelationScorer.from_arrays({name: array.numpy() for name, array in self.state_dict().items()})
 
 
-def new_scorer(relations: np.ndarray, seed: int) -> RelationScorer:
+def new_scorer(relations: FloatArray, seed: int) -> RelationScorer:
     """A scorer with random weights that standardises edges like the given ones.
 
     Parameters
@@ -59,13 +65,13 @@ def new_scorer(relations: np.ndarray, seed: int) -> RelationScorer:
 
 def fit_scorer(
     scorer: RelationScorer,
-    relations: np.ndarray,
-    same_class: np.ndarray,
+    relations: FloatArray,
+    same_class: BoolArray,
     *,
     epochs: int,
     seed: int,
     learning_rate: float = 4e-3,
-    progress=None,
+    progress: Progress | None = None,
 ) -> RelationScorer:
     """Train a scorer further by the binary cross-entropy of "same class", with Adam and a one-cycle schedule.
 

@@ -1,4 +1,4 @@
-"""A gallery made ready once, for queries that keep coming.
+"""A gallery prepared once, for queries that arrive over time.
 
 M gallery items, G nodes of its graph, N queries, T steps, d dimensions.
 """
@@ -6,17 +6,25 @@ M gallery items, G nodes of its graph, N queries, T steps, d dimensions.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import Any, Protocol
 
 from entourage.neighbors import own_gallery_rows
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.conversion import Table
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray
 
-__all__ = ["PreparedGallery", "ServedGallery"]
+__all__ = ["PreparedGallery", "RefinesQueries", "ServedGallery"]
+
+
+class RefinesQueries(Protocol):
+    """What a network has computed of a gallery before queries come."""
+
+    def refined(self) -> FloatArray:
+        """The refined gallery (M, d)."""
+
+    def refine(self, queries: Embeddings, /) -> FloatArray:
+        """Refined queries (N, d)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,20 +33,20 @@ class PreparedGallery:
 
     gallery: Embeddings
     """The M items as they came."""
-    base_map: np.ndarray | None
+    base_map: FloatArray | None
     """(d, d), what queries pass first."""
     mapped: Embeddings
     """The gallery through the base map."""
     weighted: WeightedGraph
-    node_steps: list[np.ndarray]
+    node_steps: list[FloatArray]
     """z^0..z^T of the nodes, each (G, d)."""
 
-    def refined(self) -> np.ndarray:
+    def refined(self) -> FloatArray:
         """The refined gallery (M, d)."""
         context = self.weighted.context_of_gallery()
         return context.refined(self.mapped, context.outside, self.node_steps[-1])
 
-    def refine(self, queries: Embeddings) -> np.ndarray:
+    def refine(self, queries: Embeddings) -> FloatArray:
         """Refined queries (N, d); one with the id of a gallery item is that item."""
         x = apply_base_map(queries, self.base_map)
         context = self.weighted.context_of_queries(x, own_gallery_rows(queries, self.gallery))
@@ -64,8 +72,8 @@ class ServedGallery:
 
     Parameters
     ----------
-    prepared : object
-        What a network keeps of the gallery, with `refined()` and `refine(queries)`.
+    prepared : RefinesQueries
+        What a network keeps of the gallery.
     gallery : Table
         The gallery as it was given.
     as_table : callable
@@ -76,10 +84,10 @@ class ServedGallery:
 
     def __init__(
         self,
-        prepared: Any,
+        prepared: RefinesQueries,
         gallery: Table,
         as_table: Callable[[Any], Table],
-        same_kind: Callable[[Table, np.ndarray], Any],
+        same_kind: Callable[[Table, FloatArray], Any],
     ) -> None:
         self._prepared, self._gallery, self._as_table, self._same_kind = prepared, gallery, as_table, same_kind
 

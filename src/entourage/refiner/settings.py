@@ -1,4 +1,4 @@
-"""What a user decides about a refinement by relations."""
+"""Settings of the relational recipe."""
 
 from dataclasses import dataclass
 

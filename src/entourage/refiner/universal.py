@@ -7,14 +7,16 @@ the command that makes it.
 import functools
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.scorer import estimated_purity
 from entourage.refiner.settings import RefinerSettings
+from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
-__all__ = ["Forecast", "UNIVERSAL_FILE", "fit_universal", "forecast", "universal_network"]  # noqa: RUF022
+__all__ = ["UNIVERSAL_FILE", "Forecast", "fit_universal", "forecast", "universal_network"]
 
 UNIVERSAL_FILE = Path(__file__).with_name("universal.safetensors")
 # Random vectors of 32 dimensions and more stay below this; sets above it gained, or lost little.
@@ -27,9 +29,9 @@ class Forecast:
     """What the universal scorer expects of a set without labels."""
 
     purity: float
-    """The share of the 8 nearest neighbours it takes for the item's class."""
+    """The estimated share of the 8 nearest neighbours that are of the item's class."""
     distinct: int
-    """Items, copies counted once."""
+    """Number of items, copies counted once."""
 
     @property
     def warning(self) -> str | None:
@@ -38,8 +40,8 @@ class Forecast:
             return f"{self.distinct} distinct vectors have too few neighbours to learn from; {LEAST_ITEMS} are needed"
         if self.purity < LEAST_PURITY:
             return (
-                f"only {100 * self.purity:.0f} % of the nearest neighbours seem to belong together, less than the "
-                f"{100 * LEAST_PURITY:.0f} % from which on looking at them helps"
+                f"only {100 * self.purity:.0f} % of the nearest neighbours seem to belong together, below the "
+                f"{100 * LEAST_PURITY:.0f} % from which refinement helps"
             )
         return None
 
@@ -52,22 +54,23 @@ def _shipped_network() -> RelationalNetwork:
 
 
 def universal_network(n_neighbors: int | None = None) -> RelationalNetwork:
-    """The network with the universal scorer and no base map.
+    """Return the network with the universal scorer and no base map.
 
     Parameters
     ----------
     n_neighbors : int, optional
-        How many neighbours to attend to, if not as many as it was made for.
+        Number of neighbours to attend to, if not the number it was trained with.
 
     Returns
     -------
     RelationalNetwork
+        A network that needs no labels.
     """
     network = _shipped_network()
     return network if n_neighbors is None else replace(network, n_neighbors=int(n_neighbors))
 
 
-def forecast(items: Embeddings, *, progress=None, graph: Graph | None = None) -> Forecast:
+def forecast(items: Embeddings, *, progress: Progress | None = None, graph: Graph | None = None) -> Forecast:
     """Judge without labels whether the universal scorer would help.
 
     Parameters
@@ -90,8 +93,8 @@ def forecast(items: Embeddings, *, progress=None, graph: Graph | None = None) ->
 
 
 def fit_universal(
-    settings: RefinerSettings, items: Embeddings, progress=None
-) -> tuple[RelationalNetwork, dict, Graph | None]:
+    settings: RefinerSettings, items: Embeddings, progress: Progress | None = None
+) -> tuple[RelationalNetwork, dict[str, Any], Graph | None]:
     """The universal network for items without labels.
 
     Where the forecast is that it would not help, the network leaves vectors as they are, and the report says so.
@@ -125,7 +128,9 @@ def fit_universal(
     return network, report, graph.with_neighbors(network.n_neighbors) if reusable else None
 
 
-def _report(settings: RefinerSettings, items: Embeddings, network: RelationalNetwork, expected: Forecast) -> dict:
+def _report(
+    settings: RefinerSettings, items: Embeddings, network: RelationalNetwork, expected: Forecast
+) -> dict[str, Any]:
     protocol = {
         "recipe": "relational",
         "labels": "none: the universal scorer" if items.labels is None else "too few classes: the universal scorer",
@@ -141,6 +146,6 @@ def _report(settings: RefinerSettings, items: Embeddings, network: RelationalNet
     warnings = [f"the vectors are only scaled to length 1: {expected.warning}"] if expected.warning else []
     most = max(expected.distinct // 4, 1)
     if settings.n_neighbors is not None and settings.n_neighbors > most:
-        few = f"of {expected.distinct} distinct vectors an item looks at no more than {most}, a quarter"
-        warnings.append(f"{settings.n_neighbors} neighbours are asked for, but {few}")
+        few = f"an item attends to at most {most} of {expected.distinct} distinct vectors, a quarter"
+        warnings.append(f"{settings.n_neighbors} neighbours were requested, but {few}")
     return {"protocol": protocol, "metrics": {"estimated_purity": expected.purity}, "warnings": warnings}

@@ -27,14 +27,14 @@ class Heading(Block):
 
 @dataclass(frozen=True)
 class Warnings(Block):
-    """Why the numbers may mean less than they seem to."""
+    """Warnings: why the numbers may mean less than they seem to."""
 
     texts: Sequence[str]
 
 
 @dataclass(frozen=True)
 class Facts(Block):
-    """Names and values, a line each."""
+    """Names and values, one line each."""
 
     caption: str
     values: Mapping[str, Any]
@@ -78,7 +78,7 @@ class ScoreTable(Block):
     metrics: Mapping[str, float]
     """Name -> fraction."""
     before: Mapping[str, float] | None = None
-    """The same before the change; None where there is one state only."""
+    """Scores before the change, by name; None where there is only one state."""
     intervals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Name -> {"difference", "low", "high"} of the change; without a state before, {"low", "high"} of the score."""
 

@@ -40,7 +40,7 @@ class Page:
     """What happened, in one sentence."""
     sections: Sequence[Section]
     lede: str = ""
-    """What should be known besides."""
+    """Further notes."""
     footer: str = ""
 
     @property

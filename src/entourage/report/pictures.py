@@ -39,7 +39,7 @@ class Picture(Block):
     is_chart: bool
     """Whether it is lines and letters alone, which may be shown light on dark; pictures in it keep their colours."""
     narrow_uri: str | None = None
-    """The same laid out for the screen of a phone."""
+    """The figure laid out for the screen of a phone."""
 
     @classmethod
     def of(cls, figure: Figure, alt: str, caption: str, *, narrow: bool = False) -> Picture:

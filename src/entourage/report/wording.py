@@ -85,7 +85,7 @@ def changes_in_words(
     before, after : name -> fraction
         The scores.
     intervals : name -> {"low", "high"}
-        Of the changes, where they are known.
+        The intervals of the changes, where they are known.
     names : names
         Which metrics to speak of.
 

@@ -1,1 +1,1 @@
-"""A run folder: what a training or a refinement leaves on disk, written, opened again and drawn."""
+"""Run folders: what a training or a refinement writes to disk, opened again and drawn."""

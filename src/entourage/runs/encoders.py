@@ -2,18 +2,22 @@
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.runs.layout import is_partial, partial_of
 from entourage.stores import encoder_of_vectors
+
+if TYPE_CHECKING:
+    from entourage.encoders.protocol import Encoder
 
 __all__ = ["check_ended", "check_made_by", "encoder_of", "warn_of_corrupt"]
 
 _UNTRAINED = ("auto", "small", "small-rgb", "linear", "mlp")  # encoders by name that have no weights of their own
 
 
-def encoder_of(model: str | Path):
-    """The encoder of a run folder, of a folder of `save_encoder`, or of a Hugging Face model by folder or name."""
+def encoder_of(model: str | Path) -> "Encoder":
+    """Load the encoder of a run or of a folder written by `save_encoder`, or a Hugging Face model by folder or name."""
     from entourage.encoders import build_encoder, load_encoder
     from entourage.encoders.saving import saved_encoder
 
@@ -22,18 +26,18 @@ def encoder_of(model: str | Path):
         return load_encoder(saved)
     check_ended(model)
     if str(model) in _UNTRAINED:
-        raise InputError(f"the model is {model!r}, which has learned nothing yet; wanted a run: train one with it")
+        raise InputError(f"the model is {model!r}, an untrained encoder; wanted a run: train it with `entourage train`")
     return build_encoder(str(model)).eval()
 
 
 def check_ended(run: str | Path) -> None:
-    """Refuse a training run that is still going on, or was interrupted."""
+    """Refuse a training run that is unfinished: still going on, or interrupted."""
     if is_partial(run) or partial_of(run).is_dir():
-        raise FileError(f"{run} is a run that has not ended; finish it with `entourage train ... --resume`")
+        raise FileError(f"{run} is an unfinished run; finish it with `entourage train ... --resume`")
 
 
 def check_made_by(vectors: Path, run: Path) -> None:
-    """Warn of a file whose vectors another encoder made than the run's; most files do not say what made them."""
+    """Warn if the vectors of a file come from another encoder than the run's; most files do not name their encoder."""
     from entourage.encoders.saving import encoder_fingerprint
 
     made_by = encoder_of_vectors(vectors)
@@ -45,13 +49,21 @@ def check_made_by(vectors: Path, run: Path) -> None:
 
 
 def warn_of_corrupt(corrupt: list[str], count: int, note: str = "") -> list[str]:
-    """Give a warning of pictures that could not be decoded, if there are any; its text, or no text.
+    """Warn of pictures that could not be decoded, if there are any.
 
     Parameters
     ----------
-    corrupt : paths of the pictures that could not be decoded.
-    count : how many pictures there are.
-    note : what else the warning says.
+    corrupt : list of str
+        Paths of the pictures that could not be decoded.
+    count : int
+        Number of pictures in all.
+    note : str
+        Text that is added to the warning.
+
+    Returns
+    -------
+    list of str
+        The text of the warning; empty if there is none.
     """
     if not corrupt:
         return []

@@ -1,7 +1,7 @@
 """A refiner fitted and written as a model folder; an interrupted fit of the published recipe can be resumed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from entourage.errors import FileError, InputError
 from entourage.runs.layout import checkpoint_of
@@ -19,20 +19,30 @@ __all__ = ["build_refiner", "check_model_place", "checkpoint_for", "fit_to_folde
 def build_refiner(
     recipe: str, *, neighbors: int | None = None, blocks: int | None = None, seed: int = 0, **of_the_paper: object
 ) -> "ContextRefiner | PaperRefiner":
-    """An unfitted refiner by the names of the command line; what is None keeps its default.
+    """Build an unfitted refiner from options of the command line; an option that is None keeps its default.
 
     Parameters
     ----------
-    recipe : "relational" or "paper".
-    neighbors : how many neighbours an item looks at.
-    blocks : how many steps or blocks.
-    seed : decides everything random.
-    of_the_paper : other settings of the paper's recipe, by their own names.
+    recipe : {"relational", "paper"}
+        The kind of refiner.
+    neighbors : int, optional
+        Number of neighbours each item attends to.
+    blocks : int, optional
+        Number of steps, or of blocks for the paper's recipe.
+    seed : int
+        Seed of everything drawn at random.
+    **of_the_paper
+        Other settings of the paper's recipe, by name.
+
+    Returns
+    -------
+    ContextRefiner or PaperRefiner
+        The unfitted refiner.
     """
     from entourage.refiner.recipes import RECIPES
 
     check_known(recipe, RECIPES, "--recipe")
-    given = {name: value for name, value in of_the_paper.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in of_the_paper.items() if value is not None}
     if given and recipe != "paper":
         name, value = next(iter(given.items()))
         raise InputError(
@@ -44,18 +54,21 @@ def build_refiner(
 
 
 def checkpoint_for(out: Path, recipe: str) -> Path | None:
-    """The checkpoint of a fit that will be written to a model folder; None for a recipe that keeps none."""
+    """Return the checkpoint of a fit that will be written to a model folder; None for a recipe without checkpoints."""
     return checkpoint_of(out) if recipe == "paper" else None
 
 
 def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) -> None:
-    """Refuse a model folder that is in the way, and a checkpoint that nobody spoke of or that is missing.
+    """Refuse an output that exists, an unexpected checkpoint, and a missing checkpoint to resume from.
 
     Parameters
     ----------
-    out : the model folder to be written.
-    recipe : "relational", or "paper", which alone keeps a checkpoint.
-    resume, overwrite : as `fit_to_folder` takes them.
+    out : Path
+        The model folder to be written.
+    recipe : {"relational", "paper"}
+        The kind of refiner; only "paper" keeps a checkpoint.
+    resume, overwrite : bool
+        As in `fit_to_folder`.
     """
     if out.is_file() or not out.name:
         raise FileError(f"--out is {out}; wanted the name of a folder for the model: choose another --out")
@@ -63,11 +76,11 @@ def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) 
     checkpoint = checkpoint_for(out, recipe)
     if checkpoint is None:
         if resume:
-            raise InputError(f"--resume goes on with the paper's recipe, but --recipe is {recipe}; leave --resume out")
+            raise InputError(f"--resume continues the paper's recipe, but --recipe is {recipe}; leave --resume out")
         return
     if checkpoint.exists() and not (resume or overwrite):
         raise FileError(
-            f"{checkpoint} keeps an interrupted run; add --resume to go on with it, or --overwrite to start again"
+            f"{checkpoint} holds an interrupted run; add --resume to continue it, or --overwrite to start again"
         )
     if resume and not checkpoint.exists():
         raise FileError(f"there is no {checkpoint} to resume from; run without --resume to start")
@@ -82,23 +95,34 @@ def fit_to_folder(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict:
-    """Fit a refiner to labelled items and write it to a model folder; its report.
+    """Fit a refiner to labelled items and write it to a model folder.
 
-    The paper's recipe keeps a checkpoint beside the folder until it is written. A fit that fails by its input leaves
-    none.
+    The paper's recipe keeps a checkpoint beside the folder until the folder is written. A fit that fails because of its
+    input leaves no checkpoint.
 
     Parameters
     ----------
-    refiner : an unfitted one.
-    items : N labelled items.
-    out : the model folder.
-    resume : whether to go on from the checkpoint of an interrupted fit.
-    overwrite : whether an existing model is replaced.
-    progress : called as progress(title, done, total).
+    refiner : ContextRefiner or PaperRefiner
+        The unfitted refiner.
+    items : Embeddings
+        N labelled items.
+    out : Path
+        The model folder.
+    resume : bool
+        Whether to resume from the checkpoint of an interrupted fit.
+    overwrite : bool
+        Whether an existing model is replaced.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    dict
+        The report of the fit.
     """
     check_model_place(out, recipe=refiner.recipe, resume=resume, overwrite=overwrite)
     checkpoint = checkpoint_for(out, refiner.recipe)
-    kept = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
+    kept: dict[str, Any] = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
     try:
         refiner.fit(items, **kept, progress=progress)
     except InputError:

@@ -1,4 +1,4 @@
-"""What every file of a run folder is called, of either kind of run; no other module spells a name.
+"""The names of all files of a run folder, of either kind of run; no other module spells them.
 
 A training run, written by `entourage train`:
 

@@ -4,19 +4,24 @@ Pictures stay where they are and are loaded again when they are drawn; texts are
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from entourage import data
+from entourage.data.image_set import ImageSet
 from entourage.errors import CorruptImage, EntourageError, EntourageWarning, InputError
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
+
     from entourage.figures.appearance import Appearance
 
 __all__ = ["Media", "PictureSource", "appearance_of", "check_pictures", "load_pictures"]
+
+_Place: TypeAlias = tuple[ImageSet, int]  # a picture: the set it is in, and its row there
 
 
 @dataclass(frozen=True)
@@ -26,25 +31,30 @@ class PictureSource:
     source: str
     """A dataset by name, a folder or a .csv."""
     root: str | None = None
-    """The folder of datasets, or where the paths of a .csv start."""
+    """The folder of datasets, or the folder that paths in a .csv are relative to."""
     split: str = "test"
-    """The name of a split, or several with commas between them."""
+    """The name of a split, or several separated by commas."""
     options: dict = field(default_factory=dict)
     """Options of the dataset."""
 
     @classmethod
-    def located(cls, source: str, root: Path | None = None, split: str = "test", options: dict | None = None):
+    def located(
+        cls, source: str, root: Path | None = None, split: str = "test", options: dict | None = None
+    ) -> "PictureSource":
         """A source that is found from any working directory: paths are made absolute, names of datasets stay."""
         absolute = source if source in data.DATASETS else str(Path(source).absolute())
         return cls(absolute, None if root is None else str(root.absolute()), split, options or {})
 
-    def load(self) -> list:
-        """An image set for each split."""
-        sets = [data.load(self.source, split.strip(), self.root, **self.options) for split in self.split.split(",")]
-        if not all(hasattr(images, "picture") for images in sets):
-            raise InputError(
-                f"{self.source} holds vectors; wanted pictures to show: name a folder, a .csv or a dataset"
-            )
+    def load(self) -> list[ImageSet]:
+        """Load an image set for each split."""
+        sets: list[ImageSet] = []
+        for split in self.split.split(","):
+            images = data.load(self.source, split.strip(), self.root, **self.options)
+            if isinstance(images, Embeddings):
+                raise InputError(
+                    f"{self.source} holds vectors; wanted pictures to show: name a folder, a .csv or a dataset"
+                )
+            sets.append(images)
         return sets
 
 
@@ -59,22 +69,33 @@ class Media:
     context_texts: Sequence[str] | None = None
     """A text for each item of the gallery."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.pictures is not None and self.texts is not None:
             raise InputError("pictures and texts are both given; wanted one of them to show: leave the other out")
         if self.context_texts is not None and self.texts is None:
             raise InputError("context_texts are given without texts; wanted those of the items, too: give texts")
 
 
-def appearance_of(items: Embeddings, place: int, sets: list | None, texts: Sequence[str] | None) -> "Appearance":
-    """How items are shown.
+def appearance_of(
+    items: Embeddings, place: int, sets: list[ImageSet] | None, texts: Sequence[str] | None
+) -> "Appearance":
+    """Choose how items are shown: by pictures, texts or ids.
 
     Parameters
     ----------
-    items : N items; those without ids of their own have the pictures by order, the others by id.
-    place : 0 for the items, 1 for their gallery: which of the sets is theirs, by order.
-    sets : image sets to take pictures from, if there are any.
-    texts : N texts, if there are any.
+    items : Embeddings
+        N items; items with ids of their own are matched with pictures by id, others by position.
+    place : int
+        0 for the items, 1 for their gallery: which of the sets holds their pictures.
+    sets : list of ImageSet, optional
+        Image sets to take pictures from.
+    texts : sequence of N str, optional
+        A text for each item.
+
+    Returns
+    -------
+    Appearance
+        How each of the N items is shown.
     """
     from entourage.figures.appearance import Appearance
 
@@ -83,7 +104,7 @@ def appearance_of(items: Embeddings, place: int, sets: list | None, texts: Seque
 
 
 def check_pictures(source: PictureSource, items: Embeddings, context: Embeddings | None = None) -> None:
-    """Refuse pictures that are not there, or that are no one's: by order there must be as many as vectors."""
+    """Refuse pictures that are missing, or that cannot be matched: by position there must be one per vector."""
     sets = source.load()
     for place, each in enumerate((items, context)):
         if each is None or each.named or _in_order(each, place, sets) is not None:
@@ -95,8 +116,8 @@ def check_pictures(source: PictureSource, items: Embeddings, context: Embeddings
         )
 
 
-def load_pictures(source: PictureSource) -> list | None:
-    """The sets, or None and a warning where they are gone."""
+def load_pictures(source: PictureSource) -> list[ImageSet] | None:
+    """Load the image sets; None and a warning where they no longer exist."""
     try:
         return source.load()
     except (EntourageError, OSError) as error:
@@ -108,9 +129,9 @@ def load_pictures(source: PictureSource) -> list | None:
         return None
 
 
-def _picture_of(items: Embeddings, place: int, sets: list):
+def _picture_of(items: Embeddings, place: int, sets: list[ImageSet]) -> "Callable[[int], Image] | None":
     """A function of a row that gives its picture, or raises CorruptImage; None where no item has one."""
-    found = _by_id(items, sets) if items.named else _in_order(items, place, sets)
+    found: Sequence[_Place | None] | None = _by_id(items, sets) if items.named else _in_order(items, place, sets)
     if found is None:
         text = f"there are {_counts(sets)} pictures for {len(items)} items without ids; wanted as many: ids are shown"
         warnings.warn(text, EntourageWarning, stacklevel=4)
@@ -124,28 +145,28 @@ def _picture_of(items: Embeddings, place: int, sets: list):
     if len(missing) == len(items):
         return None
 
-    def picture(row: int):
-        if found[row] is None:
+    def picture(row: int) -> "Image":
+        known = found[row]
+        if known is None:
             raise CorruptImage(items.ids[row], "there is no picture of this id")
-        images, place = found[row]
+        images, place = known
         return images.picture(place)
 
     return picture
 
 
-def _by_id(items: Embeddings, sets: list) -> list:
+def _by_id(items: Embeddings, sets: list[ImageSet]) -> list[_Place | None]:
     rows = {str(item): (images, row) for images in reversed(sets) for row, item in enumerate(images.ids)}
     return [rows.get(item) for item in items.ids.astype(str).tolist()]
 
 
-def _counts(sets: list) -> str:
+def _counts(sets: list[ImageSet]) -> str:
     return " and ".join(str(len(images)) for images in sets)
 
 
-def _in_order(items: Embeddings, place: int, sets: list) -> list | None:
+def _in_order(items: Embeddings, place: int, sets: list[ImageSet]) -> list[_Place] | None:
     """Of all sets one after the other if that makes as many, else of the set at that place; None if neither does."""
     every = [(images, row) for images in sets for row in range(len(images))]
     if len(every) != len(items):
-        images = sets[place] if place < len(sets) else []
-        every = [(images, row) for row in range(len(images))]
+        every = [(images, row) for images in sets[place : place + 1] for row in range(len(images))]
     return every if len(every) == len(items) else None

@@ -7,17 +7,25 @@ from entourage.runs.layout import CONFIG, RUN, is_partial
 from entourage.runs.refinement_run import RefinementRun, open_refinement
 from entourage.runs.training_run import TrainingRun, open_training
 from entourage.runtime.progress import Progress
+from entourage.stores import StrPath
 
 __all__ = ["open_run"]
 
 
-def open_run(folder, *, progress: Progress | None = None) -> RefinementRun | TrainingRun:
-    """A refinement run or a training run, by what the folder holds.
+def open_run(folder: StrPath, *, progress: Progress | None = None) -> RefinementRun | TrainingRun:
+    """Open a refinement run or a training run, whichever the folder holds.
 
     Parameters
     ----------
-    folder : of `entourage train`, of `entourage refine --run` or of the demo.
-    progress : called as progress(title, done, total) while something is made that is asked of the run.
+    folder : path
+        Written by `entourage train`, `entourage refine --run` or `entourage demo`.
+    progress : callable, optional
+        Called as progress(title, done, total) while something of the run is computed.
+
+    Returns
+    -------
+    RefinementRun or TrainingRun
+        The opened run.
     """
     folder = Path(folder)
     if (folder / RUN).is_file():

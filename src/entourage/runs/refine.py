@@ -1,66 +1,83 @@
-"""Refining a file of vectors: read, refine by whatever was asked for, write, and say how it was done."""
+"""Refining a file of vectors: read, refine with the requested model, write, and record how it was done."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from entourage.evaluation.movement import cosines
 from entourage.runs.media import Media
 from entourage.runs.refine_request import RefineRequest
 from entourage.runs.refinement_files import RefinedSets, fill_run
 from entourage.runs.refinement_run import RefinementRun, open_refinement
-from entourage.runs.refiners import FittedRefiner, Refinement, open_refiner
+from entourage.runs.refiners import FittedRefiner, Refinement, Refiner, RunRecord, open_refiner
 from entourage.runtime.progress import Progress
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import check_free, new_folder, write_like
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray
 
 if TYPE_CHECKING:
-    from entourage.refiner.estimator import ContextRefiner
+    from entourage.refiner import ContextRefiner, PaperRefiner
 
-__all__ = ["RefineRequest", "RefineResult", "fill_refinement", "refine", "write_refinement"]
+__all__ = ["RefineRequest", "RefineResult", "RefinementNotes", "fill_refinement", "refine", "write_refinement"]
 
 _ONE_SIDED = "search the refined queries in the refined gallery only: add --context-out to refine it"
 
 
 @dataclass(frozen=True, eq=False)
 class RefineResult:
-    """What a refinement did, how, and where it was written."""
+    """The result of a refinement: vectors, protocol, scores and where they were written."""
 
-    vectors: np.ndarray
+    vectors: FloatArray
     """(N, d) the refined items, in the order of the file."""
     protocol: dict
     """Items, model, context, steps: how it was done."""
     metrics: dict
     """How far the vectors moved and, of the universal refiner, what it expects; no labels are needed."""
     warnings: tuple[str, ...]
-    """What works, but hardly as intended; nothing of it is given as a Python warning."""
+    """Warnings; none of them is issued as a Python warning."""
     scores: dict[str, dict]
     """{"before", "after"} -> metrics, where a run was written and labels are known; else empty."""
     written: dict[str, Path]
     """{"out", "context_out", "run"} -> the file or folder, as far as they were asked for."""
 
     def document(self) -> dict:
-        """What `entourage refine --json` prints."""
+        """Return what `entourage refine --json` prints."""
         document = {"protocol": self.protocol, "metrics": self.metrics, "warnings": list(self.warnings)}
         document |= {name: str(place) for name, place in self.written.items()}
         return document | ({"scores": self.scores} if self.scores else {})
 
 
+@dataclass(frozen=True)
+class RefinementNotes:
+    """Further entries of a run's record about what preceded the refinement, such as the training of its encoder."""
+
+    protocol: dict = field(default_factory=dict)
+    """Further entries of the protocol in metrics.json."""
+    settings: dict = field(default_factory=dict)
+    """Further settings for run.json."""
+    seconds: float = 0.0
+    """Time that it took, in seconds."""
+
+    def added_to(self, record: RunRecord) -> RunRecord:
+        """Return the record of the refiner with these notes, which take precedence."""
+        return replace(record, protocol=record.protocol | self.protocol, settings=record.settings | self.settings)
+
+
 def refine(request: RefineRequest, *, progress: Progress | None = None) -> RefineResult:
-    """Refine a file of vectors, with a model or without, and write what was asked for.
+    """Refine a file of vectors, with a model or without, and write the requested outputs.
 
     Parameters
     ----------
-    request : files, model and options.
-    progress : called as progress(title, done, total).
+    request : RefineRequest
+        Files, model and options.
+    progress : callable, optional
+        Called as progress(title, done, total).
 
     Returns
     -------
-    What was done, with the refined vectors. Nothing is written before everything is refined.
+    RefineResult
+        The refined vectors and how they were made. Nothing is written before everything is refined.
     """
     request.check()
     started = time.perf_counter()
@@ -69,11 +86,15 @@ def refine(request: RefineRequest, *, progress: Progress | None = None) -> Refin
         media = request.media(items, context)
         refiner = open_refiner(request)
         both = request.run is not None or request.context_out is not None
-        done = refiner.refine(_unlabelled(items), _unlabelled(context), both=both, progress=progress)
+        done = _refined(refiner, items, context, both, progress)
     scores = {}
     if request.run is not None:
-        kept = {"warnings": [*done.record.warnings, *warnings], "started": started, "progress": progress}
-        measured = _write_run(request, _sets(items, context, done), done, media, **kept)
+        record = replace(done.record, warnings=(*done.record.warnings, *warnings))
+        sets = _sets(items, context, done)
+        with new_folder(request.run) as filling:
+            measured = fill_run(
+                filling, sets, record, media=media, started=started, model=done.model, progress=progress
+            )
         warnings = measured["warnings"]
         if measured["metrics"]:
             scores = {"before": measured["metrics_before"], "after": measured["metrics"]}
@@ -86,106 +107,118 @@ def refine(request: RefineRequest, *, progress: Progress | None = None) -> Refin
 
 def write_refinement(
     folder: str | Path,
-    refiner: "ContextRefiner",
-    items: Embeddings,
-    context: Embeddings | None = None,
-    *,
-    overwrite: bool = False,
-    **options,
-) -> RefinementRun:
-    """Refine items by a fitted refiner and write a new refinement run.
-
-    Parameters
-    ----------
-    folder : where the run is written.
-    refiner : a fitted ContextRefiner or PaperRefiner.
-    items : N items; labels are for scores and figures alone.
-    context : M items of a gallery to find neighbours and to search in; None for the items themselves.
-    overwrite : whether an existing run is replaced.
-    options : as `fill_refinement` takes them.
-    """
-    folder = check_free(folder, overwrite=overwrite)
-    with new_folder(folder) as filling:
-        fill_refinement(filling, refiner, items, context, **options)
-    return open_refinement(folder)
-
-
-def fill_refinement(
-    folder: Path,
-    refiner: "ContextRefiner",
+    refiner: "ContextRefiner | PaperRefiner",
     items: Embeddings,
     context: Embeddings | None = None,
     *,
     media: Media | None = None,
     steps: int | None = None,
-    protocol: dict | None = None,
-    settings: dict | None = None,
-    nmi: bool = False,
-    seconds_before: float = 0.0,
+    overwrite: bool = False,
     progress: Progress | None = None,
-) -> dict:
-    """Fill an empty folder with a refinement run; what its metrics.json holds.
+) -> RefinementRun:
+    """Refine items with a fitted refiner and write a new refinement run.
 
     Parameters
     ----------
-    folder, refiner, items, context : as `write_refinement` takes them.
-    media : where pictures or texts of the items come from.
-    steps : stop after so many; None for all.
-    protocol : what else metrics.json says of data and refiner.
-    settings : what else decided the result, for run.json.
-    nmi : whether to cluster the items for NMI.
-    seconds_before : what was spent on it before.
-    progress : called as progress(title, done, total).
+    folder : path
+        Where the run is written.
+    refiner : ContextRefiner or PaperRefiner
+        A fitted refiner.
+    items : Embeddings
+        N items; their labels are used for scores and figures only.
+    context : Embeddings, optional
+        M items of a gallery to find neighbours in and to search; by default the items themselves.
+    media : Media, optional
+        Where pictures or texts of the items come from.
+    steps : int, optional
+        Stop after this many steps; all by default.
+    overwrite : bool
+        Whether an existing run is replaced.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    RefinementRun
+        The run, opened.
     """
-    started = time.perf_counter() - seconds_before
-    by = FittedRefiner(refiner, steps=steps)
-    done = by.refine(_unlabelled(items), _unlabelled(context), both=context is not None, progress=progress)
+    folder = check_free(folder, overwrite=overwrite)
+    with new_folder(folder) as filling:
+        fill_refinement(filling, FittedRefiner(refiner, steps=steps), items, context, media=media, progress=progress)
+    return open_refinement(folder)
+
+
+def fill_refinement(
+    folder: Path,
+    refiner: FittedRefiner,
+    items: Embeddings,
+    context: Embeddings | None = None,
+    *,
+    media: Media | None = None,
+    notes: RefinementNotes | None = None,
+    nmi: bool = False,
+    progress: Progress | None = None,
+) -> dict:
+    """Fill an empty folder with a refinement run.
+
+    Parameters
+    ----------
+    folder : Path
+        The empty folder.
+    refiner : ContextRefiner or PaperRefiner
+        A fitted refiner.
+    items, context, media
+        As in `write_refinement`.
+    notes : RefinementNotes, optional
+        What preceded the refinement, for the record of the run.
+    nmi : bool
+        Whether to cluster the items for NMI.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    dict
+        The content of metrics.json.
+    """
+    notes = notes or RefinementNotes()
+    started = time.perf_counter() - notes.seconds
+    done = _refined(refiner, items, context, context is not None, progress)
     return fill_run(
         folder,
         _sets(items, context, done),
+        notes.added_to(done.record),
         media=media or Media(),
-        protocol=done.record.protocol | (protocol or {}),
-        settings=done.record.settings | (settings or {}),
-        warnings=done.record.warnings,
-        seed=done.record.seed,
+        started=started,
         model=done.model,
         nmi=nmi,
-        started=started,
         progress=progress,
     )
 
 
-def _write_run(request: RefineRequest, sets: RefinedSets, done: Refinement, media: Media, **kept) -> dict:
-    record = done.record
-    with new_folder(request.run) as filling:
-        return fill_run(
-            filling,
-            sets,
-            media=media,
-            protocol=record.protocol,
-            settings=record.settings,
-            seed=record.seed,
-            model=done.model,
-            **kept,
-        )
+def _refined(
+    refiner: Refiner, items: Embeddings, context: Embeddings | None, both: bool, progress: Progress | None
+) -> Refinement:
+    """Refine items without their labels, which are for scores alone."""
+    gallery = None if context is None else _unlabelled(context)
+    return refiner.refine(_unlabelled(items), gallery, both=both, progress=progress)
 
 
 def _write_vectors(request: RefineRequest, done: Refinement) -> dict[str, Path]:
     written = {"out": request.out, "context_out": request.context_out, "run": request.run}
     if request.out is not None:
         write_like(request.vectors, request.out, done.vectors)
-    if request.context_out is not None:
+    if request.context is not None and request.context_out is not None and done.context_vectors is not None:
         write_like(request.context, request.context_out, done.context_vectors)
     return {name: place for name, place in written.items() if place is not None}
 
 
 def _sets(items: Embeddings, context: Embeddings | None, done: Refinement) -> RefinedSets:
     refined = items.replace_vectors(done.vectors)
-    if context is None:
+    if context is None or done.context_vectors is None:
         return RefinedSets(items, refined)
     return RefinedSets(items, refined, context, context.replace_vectors(done.context_vectors))
 
 
-def _unlabelled(items: Embeddings | None) -> Embeddings | None:
-    """The items as a refiner may see them: labels are for scores alone."""
-    return None if items is None else Embeddings(items.vectors, items.ids, named=items.named)
+def _unlabelled(items: Embeddings) -> Embeddings:
+    return Embeddings(items.vectors, items.ids, named=items.named)

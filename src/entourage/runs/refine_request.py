@@ -32,25 +32,25 @@ class RefineRequest:
     context_size: int | None = None
     """With a run as the model: items in a group. None: the default of that way to find contexts."""
     neighbors: int | None = None
-    """Without a model: how many neighbours an item looks at. None: 12."""
+    """Without a model: number of neighbours an item attends to. None: 12."""
     steps: int | None = None
     """Stop after this many steps. None: all."""
     run: Path | None = None
     """Folder to keep all of it in, a refinement run. The fields below are for such a run alone."""
     labels: str | None = None
-    """Labels of the items, as `stores.read_vectors` takes them: for scores and figures, never to refine by."""
+    """Labels of the items, as `stores.read_vectors` takes them: for scores and figures, never used to refine."""
     context_labels: str | None = None
     """Labels of the gallery."""
     pictures: str | None = None
-    """The images the vectors were made of: a dataset, a folder or a .csv."""
+    """The images that the vectors were computed from: a dataset, a folder or a .csv."""
     split: str = "test"
     """The split of the pictures; of queries and a gallery "query,gallery"."""
     root: Path | None = None
-    """The folder of datasets, or where the paths of a .csv start."""
+    """The folder of datasets, or the folder that paths in a .csv are relative to."""
     data_options: dict = field(default_factory=dict)
     """Options of the dataset."""
     texts: Path | None = None
-    """File of the texts the vectors were made of."""
+    """File of the texts that the vectors were computed from."""
     context_texts: Path | None = None
     """File of the texts of the gallery."""
     overwrite: bool = False
@@ -93,8 +93,13 @@ class RefineRequest:
         return Media(pictures, texts, context_texts)
 
     def _check_needed(self) -> None:
-        of_run = {"--labels": self.labels, "--context-labels": self.context_labels, "--pictures": self.pictures}
-        of_run |= {"--texts": self.texts, "--context-texts": self.context_texts}
+        of_run = {
+            "--labels": self.labels,
+            "--context-labels": self.context_labels,
+            "--pictures": self.pictures,
+            "--texts": self.texts,
+            "--context-texts": self.context_texts,
+        }
         of_gallery = {"--context-labels": self.context_labels, "--context-texts": self.context_texts}
         of_pictures = {"--root": self.root, "--data-option": self.data_options or None}
         if self.run is None:
@@ -127,15 +132,13 @@ class RefineRequest:
         if self.out is not None:
             check_writable_like(self.vectors, self.out, overwrite=self.overwrite)
         if self.context_out is not None:
-            self._check_context_out()
+            self._check_context_out(self.context_out)
 
-    def _check_context_out(self) -> None:
+    def _check_context_out(self, context_out: Path) -> None:
         if self.context is None:
-            raise InputError(
-                f"--context-out is {self.context_out} but there is no gallery; add --context or leave it out"
-            )
-        check_writable_like(self.context, self.context_out, overwrite=self.overwrite)
-        if self.out is not None and self.context_out.absolute() == self.out.absolute():
+            raise InputError(f"--context-out is {context_out} but there is no gallery; add --context or leave it out")
+        check_writable_like(self.context, context_out, overwrite=self.overwrite)
+        if self.out is not None and context_out.absolute() == self.out.absolute():
             raise InputError(f"--out and --context-out are both {self.out}; give the refined gallery a name of its own")
 
 

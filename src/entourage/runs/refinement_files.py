@@ -2,10 +2,9 @@
 
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,13 +27,19 @@ from entourage.runs.layout import (
 )
 from entourage.runs.media import Media
 from entourage.runs.refinement_run import KIND, NEAREST
+from entourage.runs.refiners import RunRecord
 from entourage.runtime.progress import Progress
 from entourage.runtime.versions import library_versions
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import write_json
 from entourage.values import Embeddings, Neighbors
 
+if TYPE_CHECKING:
+    from entourage.refiner import ContextRefiner, PaperRefiner
+
 __all__ = ["RefinedSets", "fill_run"]
+
+_Arrays = dict[str, Any]  # by name; Any, as mypy reads each of them as the option allow_pickle of np.savez
 
 
 class RefinedSets(NamedTuple):
@@ -57,32 +62,40 @@ class RefinedSets(NamedTuple):
 def fill_run(
     folder: Path,
     sets: RefinedSets,
+    record: RunRecord,
     *,
     media: Media,
-    protocol: dict,
-    settings: dict,
-    warnings: Sequence[str],
-    seed: int,
     started: float,
-    model=None,
+    model: "ContextRefiner | PaperRefiner | None" = None,
     nmi: bool = False,
     progress: Progress | None = None,
 ) -> dict:
-    """Fill an empty folder with a refinement run; what its metrics.json holds.
+    """Fill an empty folder with a refinement run.
 
     Parameters
     ----------
-    folder : an empty folder.
-    sets : items and gallery, before and after.
-    media : where pictures or texts of the items come from.
-    protocol : how it was refined, for metrics.json; that of the scores is added.
-    settings : what decided the result, for run.json.
-    warnings : what was warned of; what is warned of while scoring is added.
-    seed : of the refiner, and of the clusters for NMI.
-    started : when it began, by time.perf_counter.
-    model : the fitted refiner to save, if there is one.
-    nmi : whether to cluster the items for NMI.
-    progress : called as progress(title, done, total).
+    folder : Path
+        An empty folder.
+    sets : RefinedSets
+        Items and gallery, before and after.
+    record : RunRecord
+        What the run records about the refiner; the protocol of the scores and the warnings issued while scoring are
+        added. Its seed is also that of the clusters for NMI.
+    media : Media
+        Where pictures or texts of the items come from.
+    started : float
+        When the run began, by time.perf_counter.
+    model : ContextRefiner or PaperRefiner, optional
+        The fitted refiner to save.
+    nmi : bool
+        Whether to cluster the items for NMI.
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    dict
+        The content of metrics.json.
     """
     for name, embeddings in zip((ITEMS, REFINED, CONTEXT, CONTEXT_REFINED), sets, strict=True):
         if embeddings is not None:
@@ -94,15 +107,14 @@ def fill_run(
         write_json(folder / TEXTS, {"items": list(media.texts), "context": gallery})
     nearest = {"before": _nearest(*sets.before, progress), "after": _nearest(*sets.after, progress)}
     _save_nearest(folder / NEIGHBORS, nearest)
-    options = {"nmi": nmi, "seed": seed, "progress": progress}
     with collected_warnings() as given:
-        before, after = _scores(*sets.before, **options), _scores(*sets.after, **options)
+        before, after = (_scores(*each, nmi, record.seed, progress) for each in (sets.before, sets.after))
     if before and after:
         _save_queries(folder / QUERIES, {"before": before, "after": after})
-    document = _document(before, after, protocol, list(dict.fromkeys([*warnings, *given])))
+    document = _document(before, after, record.protocol, list(dict.fromkeys([*record.warnings, *given])))
     document |= {"movement": _movement(sets.items, sets.refined, nearest)}
     write_json(folder / METRICS, document)
-    run = {"entourage": __version__, "kind": KIND, "settings": settings, "seed": seed}
+    run = {"entourage": __version__, "kind": KIND, "settings": record.settings, "seed": record.seed}
     run |= {"seconds": round(time.perf_counter() - started, 1), "versions": library_versions()}
     write_json(folder / RUN, run | {"media": _described(media)})
     return document
@@ -114,12 +126,14 @@ def _nearest(items: Embeddings, context: Embeddings | None, progress: Progress |
     return search(items, context, min(NEAREST, available), progress=progress)
 
 
-def _scores(items: Embeddings, context: Embeddings | None, **options) -> Scores | None:
+def _scores(
+    items: Embeddings, context: Embeddings | None, nmi: bool, seed: int, progress: Progress | None
+) -> Scores | None:
     """None where labels are not known, or tell nothing; the latter with a warning."""
     if items.labels is None or (context is not None and context.labels is None):
         return None
     try:
-        return evaluate_embeddings(items, context, **options)
+        return evaluate_embeddings(items, context, nmi=nmi, seed=seed, progress=progress)
     except InputError as error:
         warnings.warn(f"not scored: {error}", EntourageWarning, stacklevel=2)
         return None
@@ -156,14 +170,17 @@ def _described(media: Media) -> dict | None:
 def _save(path: Path, items: Embeddings) -> None:
     columns = {"labels": items.labels, "cameras": items.cameras, "sequences": items.sequences}
     columns |= {"ids": items.ids} if items.named else {}
-    np.savez(path, vectors=items.vectors, **{name: column for name, column in columns.items() if column is not None})
+    known: _Arrays = {name: column for name, column in columns.items() if column is not None}
+    np.savez(path, vectors=items.vectors, **known)
 
 
 def _save_nearest(path: Path, nearest: dict[str, Neighbors]) -> None:
-    rows = {f"rows_{when}": found.rows for when, found in nearest.items()}
-    np.savez(path, **rows, **{f"similarities_{when}": found.similarities for when, found in nearest.items()})
+    arrays: _Arrays = {f"rows_{when}": found.rows for when, found in nearest.items()}
+    arrays |= {f"similarities_{when}": found.similarities for when, found in nearest.items()}
+    np.savez(path, **arrays)
 
 
 def _save_queries(path: Path, scores: dict[str, Scores]) -> None:
-    found = {f"recall@1_{when}": each.recall_at_1 for when, each in scores.items()}
-    np.savez(path, **found, **{f"map@r_{when}": each.average_precision for when, each in scores.items()})
+    arrays: _Arrays = {f"recall@1_{when}": each.recall_at_1 for when, each in scores.items()}
+    arrays |= {f"map@r_{when}": each.average_precision for when, each in scores.items()}
+    np.savez(path, **arrays)

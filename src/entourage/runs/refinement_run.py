@@ -1,6 +1,7 @@
 """A refinement run, opened again: its vectors at once, all else when it is first asked for."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from entourage.data.image_set import ImageSet
 from entourage.errors import FileError
 from entourage.runs.layout import (
     CONTEXT,
@@ -23,8 +25,8 @@ from entourage.runs.layout import (
 )
 from entourage.runs.media import PictureSource, appearance_of, load_pictures
 from entourage.runtime.progress import Progress
-from entourage.stores import read_vectors
-from entourage.values import Attention, Embeddings, Neighbors, Trajectory
+from entourage.stores import StrPath, read_vectors
+from entourage.values import Attention, Embeddings, FloatArray, IntArray, Neighbors, Trajectory
 
 if TYPE_CHECKING:
     from entourage.figures.appearance import Appearance
@@ -39,7 +41,7 @@ PER_QUERY = ("recall@1", "map@r")
 
 @dataclass(frozen=True, eq=False)
 class RefinementRun:
-    """What was refined, what came of it, and how it was measured.
+    """A refinement run: the items before and after, and how they were measured.
 
     N items, M items of a gallery, T steps, k neighbours.
     """
@@ -57,14 +59,14 @@ class RefinementRun:
     """The gallery they are searched in, before; None where it is the items themselves."""
     context_refined: Embeddings | None = None
     """The gallery after."""
-    pictures: list | None = None
+    pictures: list[ImageSet] | None = None
     """Image sets to take pictures from, where they are at hand; None: loaded again when they are asked for."""
     progress: Progress | None = field(default=None, repr=False)
-    """Called as progress(title, done, total) while something is made that was asked for."""
+    """Called as progress(title, done, total) while something of the run is computed."""
 
     @property
     def labelled(self) -> bool:
-        """Whether labels are known, and tell right from wrong: whether there are scores."""
+        """Whether labels are known by which the queries are scored."""
         return self.per_query is not None
 
     @property
@@ -94,7 +96,7 @@ class RefinementRun:
             return Trajectory(np.stack([self.items.vectors, self.refined.vectors]), self.items.ids)
         return self._steps(self.items, self.context)
 
-    def trajectory_of(self, rows: np.ndarray) -> Trajectory:
+    def trajectory_of(self, rows: IntArray) -> Trajectory:
         """Every step of the items in these rows (n,), (T + 1, n, d); the steps of all items are not held for it."""
         if self.has_refiner and self.context is not None:  # the gallery refines each item, whatever others there are
             return self._steps(self.items.take(rows), self.context)
@@ -112,7 +114,7 @@ class RefinementRun:
         """How much each item looked at its neighbours, step by step, (T, N, k); only where there is a refiner."""
         return self._attention(self.items, self.context)
 
-    def attention_of(self, rows: np.ndarray) -> Attention:
+    def attention_of(self, rows: Sequence[int] | IntArray) -> Attention:
         """How much the items in these rows (n,) looked at their neighbours, step by step, (T, n, k)."""
         gallery = self.items if self.context is None else self.context
         chosen = self.items.take(np.atleast_1d(rows))
@@ -129,7 +131,7 @@ class RefinementRun:
             }
 
     @cached_property
-    def per_query(self) -> dict[str, dict[str, np.ndarray]] | None:
+    def per_query(self) -> dict[str, dict[str, FloatArray]] | None:
         """{"before", "after"} -> {"recall@1", "map@r"} of each query, (N,); None where labels are not known."""
         if not (self.folder / QUERIES).is_file():
             return None
@@ -137,7 +139,7 @@ class RefinementRun:
             return {when: {name: arrays[f"{name}_{when}"] for name in PER_QUERY} for when in ("before", "after")}
 
     @cached_property
-    def gains(self) -> np.ndarray | None:
+    def gains(self) -> FloatArray | None:
         """By how much the average precision of each query rose, (N,); None where labels are not known."""
         scores = self.per_query
         return None if scores is None else scores["after"]["map@r"] - scores["before"]["map@r"]
@@ -153,7 +155,7 @@ class RefinementRun:
         return self.appearance if self.context is None else self._appearance(self.context, 1)
 
     @cached_property
-    def _picture_sets(self) -> list | None:
+    def _picture_sets(self) -> list[ImageSet] | None:
         source = (self.run.get("media") or {}).get("pictures")
         if self.pictures is not None or source is None:
             return self.pictures
@@ -173,14 +175,24 @@ class RefinementRun:
         return Attention(found.weights[: self.n_steps], found.ids, found.neighbor_ids)
 
 
-def open_refinement(folder, *, pictures: list | None = None, progress: Progress | None = None) -> RefinementRun:
-    """A refinement run as it was written.
+def open_refinement(
+    folder: StrPath, *, pictures: list[ImageSet] | None = None, progress: Progress | None = None
+) -> RefinementRun:
+    """Open a refinement run.
 
     Parameters
     ----------
-    folder : of `entourage refine --run`, `write_refinement` or the demo.
-    pictures : image sets at hand, to save loading them again.
-    progress : called as progress(title, done, total) while something is made that is asked of the run.
+    folder : path
+        Written by `entourage refine --run`, `write_refinement` or the demo.
+    pictures : list of ImageSet, optional
+        Image sets that are already loaded.
+    progress : callable, optional
+        Called as progress(title, done, total) while something of the run is computed.
+
+    Returns
+    -------
+    RefinementRun
+        The opened run.
     """
     folder = Path(folder)
     run = _json(folder / RUN) if (folder / RUN).is_file() else {}
@@ -188,16 +200,22 @@ def open_refinement(folder, *, pictures: list | None = None, progress: Progress 
         raise FileError(
             f"{folder} is no refinement run; wanted a folder of `entourage refine ... --run` or `entourage demo`"
         )
-    known = {name: folder / name for name in (ITEMS, REFINED, CONTEXT, CONTEXT_REFINED)}
-    sets = [read_vectors(path, exclusions=True) if path.is_file() else None for path in known.values()]
-    missing = next((name for name, found in zip(known, sets[:2], strict=False) if found is None), None)
-    if missing:
+    items, refined, context, context_refined = (
+        _vectors(folder / name) for name in (ITEMS, REFINED, CONTEXT, CONTEXT_REFINED)
+    )
+    if items is None or refined is None:
+        missing = ITEMS if items is None else REFINED
         raise FileError(f"{folder} has no {missing}; refine again, or copy the whole folder")
-    return RefinementRun(folder, run, _json(folder / METRICS), *sets, pictures=pictures, progress=progress)
+    document = _json(folder / METRICS)
+    return RefinementRun(folder, run, document, items, refined, context, context_refined, pictures, progress)
+
+
+def _vectors(path: Path) -> Embeddings | None:
+    return read_vectors(path, exclusions=True) if path.is_file() else None
 
 
 def refined_steps(
-    refiner: "ContextRefiner",
+    refiner: "ContextRefiner | PaperRefiner",
     items: Embeddings,
     context: Embeddings | None,
     n_steps: int,

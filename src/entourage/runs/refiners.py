@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from entourage.errors import FileError, InputError
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.runs.encoders import check_made_by
@@ -16,7 +14,7 @@ from entourage.runs.layout import ENCODER, NETWORK
 from entourage.runs.refine_request import RefineRequest
 from entourage.runtime.extras import require
 from entourage.runtime.progress import Progress
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray
 
 if TYPE_CHECKING:
     from entourage.refiner import ContextRefiner, PaperRefiner
@@ -32,24 +30,24 @@ _ONE_FILE = "whose network refines vectors among themselves; put queries and gal
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a refinement run says of the refiner."""
+    """What a refinement run records about the refiner."""
 
     protocol: dict
     """For metrics.json: context, steps and the refiner."""
     settings: dict
     """For run.json: what decided the result."""
     warnings: tuple[str, ...] = ()
-    """What was warned of when the refiner was fitted."""
+    """Warnings issued when the refiner was fitted."""
     seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """What a refiner made of the items, and how."""
+    """The result of a refiner: refined vectors, and how they were made."""
 
-    vectors: np.ndarray
+    vectors: FloatArray
     """(N, d) refined items."""
-    context_vectors: np.ndarray | None
+    context_vectors: FloatArray | None
     """(M, d) the refined gallery, where it was asked for."""
     protocol: dict
     """How it was done, as `entourage refine` prints it."""
@@ -61,7 +59,7 @@ class Refinement:
 
 
 class Refiner(Protocol):
-    """Whatever gives items new vectors by looking at their neighbours."""
+    """Anything that gives items new vectors by attending to their neighbours."""
 
     def refine(
         self,
@@ -75,10 +73,19 @@ class Refiner(Protocol):
 
         Parameters
         ----------
-        items : the items, without labels.
-        context : M items of a gallery to find neighbours in; None for the items themselves.
-        both : whether the gallery is refined, too.
-        progress : called as progress(title, done, total).
+        items : Embeddings
+            The items, without labels.
+        context : Embeddings, optional
+            M items of a gallery to find neighbours in; by default the items themselves.
+        both : bool
+            Whether to refine the gallery too.
+        progress : callable, optional
+            Called as progress(title, done, total).
+
+        Returns
+        -------
+        Refinement
+            The refined vectors, and how they were made.
         """
         ...
 
@@ -101,17 +108,18 @@ class FittedRefiner:
         both: bool = False,
         progress: Progress | None = None,
     ) -> Refinement:
-        options = {"steps": self.steps, "progress": progress}
-        if context is None:
-            vectors = self.estimator.transform(items, **options).vectors
-            return self.described(items, None, vectors, vectors if both else None)
-        if not both:
-            return self.described(items, context, self.estimator.transform(items, context, **options).vectors)
-        refined, gallery = self.estimator.transform_both(items, context, **options)
+        if context is None or not both:
+            vectors = self.estimator.transform(items, context, steps=self.steps, progress=progress).vectors
+            return self.described(items, context, vectors, vectors if both else None)
+        refined, gallery = self.estimator.transform_both(items, context, steps=self.steps, progress=progress)
         return self.described(items, context, refined.vectors, gallery.vectors)
 
     def described(
-        self, items: Embeddings, context: Embeddings | None, vectors: np.ndarray, context_vectors=None
+        self,
+        items: Embeddings,
+        context: Embeddings | None,
+        vectors: FloatArray,
+        context_vectors: FloatArray | None = None,
     ) -> Refinement:
         """The refinement, with its protocol and what a run records of it."""
         protocol = {
@@ -150,7 +158,7 @@ class UniversalRefiner:
     """The refiner that needs no labels, fitted to the gallery, or to the items where there is none."""
 
     n_neighbors: int | None = None
-    """How many neighbours an item looks at. None: 12."""
+    """Number of neighbours an item attends to. None: 12."""
     steps: int | None = None
     """Stop after this many steps. None: all."""
 
@@ -232,12 +240,12 @@ class NetworkRefiner:
 
 
 def open_refiner(request: RefineRequest) -> Refiner:
-    """The refiner a request asks for: the universal one, a fitted one, or the network of a training run.
+    """Open the refiner that a request names: the universal one, a fitted one, or the network of a training run.
 
     Options of another kind of refiner are refused, and so is a folder that is neither.
     """
     if request.model is not None and (request.model / NETWORK).is_dir():
-        return _network_of(request)
+        return _network_of(request, request.model)
     for option, value in {"--context-by": request.context_by, "--context-size": request.context_size}.items():
         if value is not None:
             raise InputError(f"{option} is {value} without a run of the system intra-batch; leave it out")
@@ -249,19 +257,19 @@ def open_refiner(request: RefineRequest) -> Refiner:
     return FittedRefiner(load_refiner(request.model), str(request.model), request.steps)
 
 
-def _network_of(request: RefineRequest) -> NetworkRefiner:
+def _network_of(request: RefineRequest, run: Path) -> NetworkRefiner:
     takes_its_own = "whose network takes the steps it was trained with; leave it out"
     refused = {"--context": (request.context, _ONE_FILE), "--context-out": (request.context_out, _ONE_FILE)}
     for option, (value, reason) in (refused | {"--steps": (request.steps, takes_its_own)}).items():
         if value is not None:
-            raise InputError(f"{option} is {value} with the run '{request.model}', {reason}")
+            raise InputError(f"{option} is {value} with the run '{run}', {reason}")
     require("torch", "refining by the network of a run")
     from entourage.systems.intra_batch.saving import load_network
 
-    trained = load_network(request.model)
-    check_made_by(request.vectors, request.model)
+    trained = load_network(run)
+    check_made_by(request.vectors, run)
     size = {} if request.context_size is None else {"size": request.context_size}
-    return NetworkRefiner(str(request.model), trained, {"by": request.context_by or "reciprocal"} | size)
+    return NetworkRefiner(str(run), trained, {"by": request.context_by or "reciprocal"} | size)
 
 
 def _check_model(model: Path) -> None:
@@ -271,7 +279,7 @@ def _check_model(model: Path) -> None:
     if model.name == NETWORK and (model.parent / ENCODER).is_dir():
         raise InputError(f"'{model}' is a part of a run; give the run itself, '{model.parent}'")
     if (model / ENCODER).is_dir():
-        raise InputError(f"'{model}' is a run that keeps no network to refine by; {_WANTED}")
+        raise InputError(f"'{model}' is a run without a network to refine with; {_WANTED}")
 
 
 def _own_item(items: Embeddings, context: Embeddings | None) -> str:

@@ -10,6 +10,7 @@ import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from entourage import __version__
 from entourage.errors import EntourageWarning
@@ -17,6 +18,7 @@ from entourage.evaluation import Scores
 from entourage.runs.encoders import warn_of_corrupt
 from entourage.runs.layout import CONFIG, ENCODER, LOG, METRICS, TENSORBOARD, partial_of
 from entourage.runs.scoring import score_encoder, training_protocol
+from entourage.runs.train_request import TrainRequest
 from entourage.runs.training_data import check_pictures, load_sets, with_encoder
 from entourage.runs.unfinished import begun, check_places
 from entourage.runtime.config import to_dict
@@ -25,9 +27,14 @@ from entourage.runtime.versions import library_versions
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import new_folder, write_json
 from entourage.systems import system_named
-from entourage.systems.trained import nothing_learned
+from entourage.systems.settings import EncoderSettings
+from entourage.systems.trained import RunOptions, nothing_learned
+from entourage.training.history import History
 
-__all__ = ["TrainResult", "train_run"]
+if TYPE_CHECKING:
+    from entourage.encoders.protocol import Encoder
+
+__all__ = ["TrainRequest", "TrainResult", "train_run"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,88 +48,68 @@ class TrainResult:
     warnings: list[str]
     corrupt: list[str]
     """Paths of pictures that could not be decoded and were left out."""
-    history: object
+    history: History
 
     def document(self) -> dict:
-        """What metrics.json holds."""
+        """Return the content of metrics.json."""
         return {"protocol": self.protocol, "metrics": self.scores.metrics, "warnings": self.warnings}
 
 
-def train_run(
-    source,
-    out,
-    *,
-    system: str = "baseline",
-    settings=None,
-    root=None,
-    data_options: dict | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    strict: bool = False,
-    nmi: bool = True,
-    progress: Progress | None = None,
-) -> TrainResult | None:
+def train_run(request: TrainRequest, *, progress: Progress | None = None) -> TrainResult | None:
     """Train an encoder and write its run folder, whole or not at all.
 
-    An interrupted run stays as RUN.partial once it has finished an epoch, and `resume` ends it as it would have ended;
-    one that fails by its input leaves nothing.
+    An interrupted run stays as RUN.partial once it has finished an epoch, and resuming it gives the result it would
+    have had; a run that fails because of its input leaves nothing.
 
     Parameters
     ----------
-    source : a dataset, folder, .csv or file of vectors, as `data.load` takes it.
-    out : the run folder.
-    system : by what the encoder is trained.
-    settings : of the system; None for its defaults.
-    root : the folder of datasets, or where the paths of a .csv start.
-    data_options : of the dataset.
-    resume : whether to go on with an interrupted run.
-    overwrite : whether an existing run is replaced.
-    strict : whether a picture that cannot be decoded is an error.
-    nmi : whether to cluster the test pictures for NMI.
-    progress : called as progress(title, done, total).
+    request : TrainRequest
+        Data, system, settings, and where the run is written.
+    progress : callable, optional
+        Called as progress(title, done, total).
 
     Returns
     -------
-    The result; under `torchrun` the first process writes and returns it, the others return None.
+    TrainResult or None
+        The result; under `torchrun` only the first process writes and returns it, the others return None.
     """
-    chosen = system_named(system)
-    settings = chosen.settings() if settings is None else settings
-    out, main = Path(out), int(os.environ.get("RANK", 0)) == 0  # torchrun numbers its processes
+    chosen = system_named(request.system)
+    settings: EncoderSettings = chosen.settings() if request.settings is None else request.settings
+    out, main = Path(request.out), int(os.environ.get("RANK", 0)) == 0  # torchrun numbers its processes
     if main:
-        check_places(out, resume=resume, overwrite=overwrite)
+        check_places(out, resume=request.resume, overwrite=request.overwrite)
     with collected_warnings() as given:
-        training, tests = load_sets(source, root, data_options or {})
+        training, tests = load_sets(request.source, request.root, request.data_options)
     for text in given if main else ():
         warnings.warn(text, EntourageWarning, stacklevel=2)
     settings = with_encoder(settings, training)
-    described = {"source": str(source), "root": root and str(root), "options": data_options or {}}
-    config = _config(system, described, settings)
-    if strict and main:
+    config = _config(request, settings)
+    if request.strict and main:
         check_pictures((training, *tests.values()), settings.workers, progress)
-    options = {"resume": resume, "strict": strict, "progress": progress}
-    with begun(partial_of(out), config, resume=resume) if main else nullcontext():
-        encoder, history, corrupt = chosen.train(training, settings, run_folder=partial_of(out), **options)
+    options = RunOptions(run_folder=partial_of(out), resume=request.resume, strict=request.strict, progress=progress)
+    with begun(partial_of(out), config, resume=request.resume) if main else nullcontext():
+        encoder, history, corrupt = chosen.train(training, settings, **options)
     if not main:
         return None
-    measured = {"strict": strict, "nmi": nmi, "seed": config["seed"], "progress": progress}
-    scores, untested = score_encoder(encoder, tests, **measured)
+    scores, untested = score_encoder(
+        encoder, tests, strict=request.strict, nmi=request.nmi, seed=settings.seed, progress=progress
+    )
     corrupt = list(dict.fromkeys([*corrupt, *untested]))
     given += [*nothing_learned(history), *scores.warnings]
     count = len(training) + sum(map(len, tests.values()))
     given += warn_of_corrupt(corrupt, count, " (of training, those drawn are counted)")
-    protocol = training_protocol(source, system, settings, training, tests, history) | scores.protocol
-    run = TrainResult(out, scores, protocol, given, corrupt, history)
+    protocol = training_protocol(request.source, request.system, settings, training, tests, history)
+    run = TrainResult(out, scores, protocol | scores.protocol, given, corrupt, history)
     _write(run, encoder, config, chosen.keeps)
     return run
 
 
-def _config(system: str, described: dict, settings) -> dict:
-    seed = getattr(settings, "seed", 0)
-    config = {"entourage": __version__, "system": system, "data": described, "settings": to_dict(settings)}
-    return config | {"seed": seed, "versions": library_versions()}
+def _config(request: TrainRequest, settings: EncoderSettings) -> dict:
+    config = {"entourage": __version__, "system": request.system, "data": request.described()}
+    return config | {"settings": to_dict(settings), "seed": settings.seed, "versions": library_versions()}
 
 
-def _write(run: TrainResult, encoder, config: dict, keeps: tuple[str, ...]) -> None:
+def _write(run: TrainResult, encoder: "Encoder", config: dict, keeps: tuple[str, ...]) -> None:
     from entourage.encoders import save_encoder
 
     partial = partial_of(run.folder)

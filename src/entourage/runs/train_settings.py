@@ -7,6 +7,7 @@ from typing import Any
 from entourage.errors import InputError
 from entourage.runtime.config import from_pairs, from_toml
 from entourage.systems import system_named
+from entourage.systems.settings import EncoderSettings
 
 __all__ = ["train_settings"]
 
@@ -18,22 +19,35 @@ def train_settings(
     config: Path | None = None,
     flags: dict[str, Any] | None = None,
     pairs: Iterable[str] = (),
-):
-    """The settings of a system by name.
+) -> EncoderSettings:
+    """Combine the settings of a system from a preset, a file and single values.
 
     Parameters
     ----------
-    system : how the encoder is trained.
-    preset : a table of the system's authors to start from, by name.
-    config : a TOML file, which wins over the preset.
-    flags : settings by name, which win over the file; those that are None were not given.
-    pairs : texts such as `epochs=3`, for settings that are no flags; the same setting must not be given twice.
+    system : str
+        The system that trains the encoder.
+    preset : str, optional
+        A table of settings by the system's authors to start from.
+    config : Path, optional
+        A TOML file, which overrides the preset.
+    flags : dict, optional
+        Settings by name, which override the file; None means not given.
+    pairs : iterable of str
+        Texts such as `epochs=3`, for settings without a flag; a setting must not be given twice.
+
+    Returns
+    -------
+    EncoderSettings
+        The settings of the system.
     """
-    chosen, pairs = system_named(system), from_pairs(pairs)
+    chosen, paired = system_named(system), from_pairs(pairs)
     flags = {name: value for name, value in (flags or {}).items() if value is not None}
-    for name in flags.keys() & pairs.keys():
-        raise InputError(f"{name} is given as {flags[name]} and, by --set, as {pairs[name]}; wanted one: leave one out")
-    given = pairs | flags
+    for name in flags.keys() & paired.keys():
+        raise InputError(
+            f"{name} is given as {flags[name]} and, by --set, as {paired[name]}; wanted one: leave one out"
+        )
+    given = paired | flags
     if "loss" in given and not hasattr(chosen.settings, "loss"):
         raise InputError(f"the loss is {given['loss']} but the system {system} has one of its own; leave --loss out")
-    return from_toml(chosen.settings, config, given, preset=chosen.preset(preset))
+    settings: EncoderSettings = from_toml(chosen.settings, config, given, preset=chosen.preset(preset))
+    return settings

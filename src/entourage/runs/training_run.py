@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage import data
+from entourage.data.image_set import Items
 from entourage.errors import FileError
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
@@ -19,11 +21,13 @@ from entourage.runs.encoders import check_ended, encoder_of, warn_of_corrupt
 from entourage.runs.layout import CONFIG, ENCODER, LOG, METRICS, is_partial
 from entourage.runs.scoring import embed_images
 from entourage.runtime.progress import Progress
+from entourage.stores import StrPath
 from entourage.stores.logs import read_log
 from entourage.stores.vectors import FORMATS
-from entourage.values import Embeddings, Neighbors
+from entourage.values import Embeddings, IntArray, Neighbors
 
 if TYPE_CHECKING:
+    from entourage.encoders.protocol import Encoder
     from entourage.figures.appearance import Appearance
 
 __all__ = ["TrainingRun", "open_training"]
@@ -33,7 +37,7 @@ _NEAREST = 10
 
 @dataclass(frozen=True, eq=False)
 class TrainingRun:
-    """What a training run holds. N queries that can be decoded."""
+    """A training run: its settings, log and scores. N queries that can be decoded."""
 
     folder: Path
     config: dict
@@ -43,11 +47,11 @@ class TrainingRun:
     log: list[dict]
     """The lines of the log, one per epoch."""
     progress: Progress | None = field(default=None, repr=False)
-    """Called as progress(title, done, total) while something is made that was asked for."""
+    """Called as progress(title, done, total) while something of the run is computed."""
 
     @property
     def system(self) -> str:
-        """By what the encoder was trained."""
+        """The system that trained the encoder."""
         return self.config["system"]
 
     @property
@@ -56,12 +60,12 @@ class TrainingRun:
         return Path(self.config["data"]["source"]).suffix.lower() not in FORMATS
 
     @cached_property
-    def encoder(self):
+    def encoder(self) -> "Encoder":
         """The encoder of the epoch that was kept."""
         return encoder_of(self.folder)
 
     @cached_property
-    def loaded(self) -> tuple:
+    def loaded(self) -> tuple[Items, Items | None]:
         """The queries and the gallery, image sets or Embeddings, with pictures that cannot be decoded among them.
 
         The gallery is None where queries are searched among themselves.
@@ -73,16 +77,16 @@ class TrainingRun:
         return sets[0], sets[1] if len(sets) > 1 else None
 
     @cached_property
-    def tests(self) -> tuple:
-        """The same without pictures that cannot be decoded, which scores leave out as well: row by row as embedded."""
-        sets = zip(self.loaded, self._embedded, strict=True)
-        return tuple(items if found is None else items.take(found[0]) for items, found in sets)
+    def tests(self) -> tuple[Items, Items | None]:
+        """The queries and the gallery without pictures that cannot be decoded, row by row as embedded and scored."""
+        (queries, gallery), (found, *others) = self.loaded, self._embedded
+        return queries.take(found[0]), None if gallery is None else gallery.take(others[0][0])
 
     @cached_property
     def embedded(self) -> tuple[Embeddings, Embeddings | None]:
         """The queries and the gallery of `tests` as the encoder sees them."""
-        queries, gallery = (None if found is None else found[1] for found in self._embedded)
-        return queries, gallery
+        (_, queries), *others = self._embedded
+        return queries, others[0][1] if others else None
 
     @cached_property
     def neighbors(self) -> Neighbors:
@@ -92,7 +96,7 @@ class TrainingRun:
         return search(queries, gallery, min(_NEAREST, available), progress=self.progress)
 
     @cached_property
-    def per_query(self) -> dict[str, np.ndarray]:
+    def per_query(self) -> dict[str, NDArray[np.float64]]:
         """Every metric of each query, (N,): "recall@1", "map@r" and so on."""
         return evaluate_embeddings(*self.embedded, nmi=False, progress=self.progress).per_query
 
@@ -112,23 +116,29 @@ class TrainingRun:
         return self.appearance if gallery is None else Appearance.of(gallery)
 
     @cached_property
-    def _embedded(self) -> list[tuple[np.ndarray, Embeddings] | None]:
-        """Of the queries and the gallery: the rows that can be decoded, and their embeddings."""
+    def _embedded(self) -> list[tuple[IntArray, Embeddings]]:
+        """Of the queries and, where there is one, the gallery: the rows that can be decoded, and their embeddings."""
         sets = [items for items in self.loaded if items is not None]
         embedded = [embed_images(self.encoder, items, progress=self.progress) for items in sets]
         corrupt = dict.fromkeys(path for *_, corrupt in embedded for path in corrupt)
         warn_of_corrupt(list(corrupt), sum(map(len, sets)))
-        found = [(rows, items) for rows, items, _ in embedded]
-        return [*found, *[None] * (2 - len(found))]
+        return [(rows, items) for rows, items, _ in embedded]
 
 
-def open_training(folder, *, progress: Progress | None = None) -> TrainingRun:
-    """A finished training run as `entourage train` wrote it.
+def open_training(folder: StrPath, *, progress: Progress | None = None) -> TrainingRun:
+    """Open a finished training run.
 
     Parameters
     ----------
-    folder : of the run.
-    progress : called as progress(title, done, total) while something is made that is asked of the run.
+    folder : path
+        Written by `entourage train`.
+    progress : callable, optional
+        Called as progress(title, done, total) while something of the run is computed.
+
+    Returns
+    -------
+    TrainingRun
+        The opened run.
     """
     folder = Path(folder)
     if is_partial(folder) or not folder.exists():

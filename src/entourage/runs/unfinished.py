@@ -16,7 +16,7 @@ __all__ = ["begun", "check_places", "resume_advice"]
 
 
 def check_places(out: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse a run folder that is in the way, an interrupted run that nobody spoke of, or nothing to resume."""
+    """Refuse an output that exists, an interrupted run that is not to be resumed, and a missing run to resume."""
     if out.is_file() or not out.name:
         raise FileError(f"the run is to be written to {out}; wanted the name of a folder: choose another")
     check_free(out, overwrite=overwrite)
@@ -25,27 +25,34 @@ def check_places(out: Path, *, resume: bool, overwrite: bool) -> None:
         check_free(partial, overwrite=True)  # never what someone else wrote
         if not (resume or overwrite):
             raise FileError(
-                f"{partial} keeps an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
+                f"{partial} holds an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
             )
     elif resume:
         raise FileError(f"there is no {partial} to resume; run without --resume to start")
 
 
 def resume_advice(kept: Path | None, what: str) -> str:
-    """What an interruption leaves, and what to do with it.
+    """Say what an interruption leaves, and how to resume.
 
     Parameters
     ----------
-    kept : the file or folder to resume from; None where nothing is ever kept.
-    what : what it keeps, if it is there.
+    kept : Path or None
+        The file or folder to resume from; None where nothing is ever kept.
+    what : str
+        What it holds, if it exists.
+
+    Returns
+    -------
+    str
+        The second half of a sentence.
     """
     there = kept is not None and kept.exists()
-    return f"{kept} keeps {what}: add --resume to go on" if there else "nothing was kept"
+    return f"{kept} holds {what}: add --resume to continue" if there else "nothing was kept"
 
 
 @contextmanager
 def begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
-    """The folder to train in. A failure that nothing can be resumed from leaves things as they were before."""
+    """Begin or resume a run in the folder `partial`; a failure that leaves nothing to resume undoes it."""
     replaced = partial.with_name(f".{partial.name}.replaced")
     if partial.exists() and not resume:
         shutil.rmtree(replaced, ignore_errors=True)  # left by a crash

@@ -1,1 +1,1 @@
-"""What all code stands on: progress, devices, threads, compilation, processes, random numbers, warnings, settings."""
+"""What all packages build on: progress, devices, threads, compilation, processes, randomness, warnings, settings."""

@@ -1,6 +1,6 @@
 """Settings of a system: one frozen dataclass, whose fields a TOML file and command-line flags set alike.
 
-A setting that nobody knows is an error, and so is one of the wrong type: a typing mistake must not cost a night.
+An unknown setting is an error, and so is a value of the wrong type: a typo must not cost a night of training.
 """
 
 import os
@@ -113,16 +113,20 @@ def to_dict(settings: Any) -> dict[str, Any]:
 
 
 def check_known(name: object, known: Iterable[str], what: str, *, otherwise: str = "") -> None:
-    """Refuse a name that is not among the known ones, and say which of them is nearest to it.
+    """Refuse a name that is not among the known ones, and suggest the closest of them.
 
     Every choice by name is checked by this one function: systems, losses, settings, options, datasets, methods, ...
 
     Parameters
     ----------
-    name : the name that was given.
-    known : the names there are, in the order in which they are listed.
-    what : what it is the name of, as the message begins.
-    otherwise : what will do besides those names.
+    name : object
+        The name that was given.
+    known : iterable of str
+        The known names, in the order in which they are listed.
+    what : str
+        What is being named, as the subject of the message.
+    otherwise : str
+        What else is accepted besides those names.
 
     >>> check_known("margni", ["ms", "margin"], "the loss")
     Traceback (most recent call last):

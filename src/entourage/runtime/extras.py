@@ -40,14 +40,14 @@ def require(library: str, purpose: str) -> None:
 
 
 def as_missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtra | None:
-    """The same for an import that failed already; None where what it lacks is none of the optional libraries."""
+    """Turn an ImportError into a MissingExtra; None if the missing library is not an optional one."""
     library = (error.name or "").partition(".")[0]
     return MissingExtra(_EXTRAS[library], purpose) if library in _EXTRAS else None
 
 
 @contextmanager
 def needs_training(purpose: str) -> Iterator[None]:
-    """Around an import of what learns: where torch is not installed, the error names the pip line.
+    """Name the pip line where an import of training code fails because torch is not installed.
 
     Parameters
     ----------

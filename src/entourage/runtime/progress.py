@@ -26,7 +26,7 @@ def shown(title: str, done: int, total: int) -> None:
 
 @contextmanager
 def terminal_progress(*, log: bool = False) -> Iterator[Progress]:
-    """Show bars on standard error, one per kind of work; a title's part in brackets may change while it goes on.
+    """Show bars on standard error, one per kind of work; the part of a title in brackets may change.
 
     Bars start with the first report, so that an error before it stands alone.
 

@@ -69,7 +69,7 @@ def share_out(work: Callable[[int, int], None], n: int, least: int = 256) -> Non
 
 
 def blocks(n: int, most: int) -> Iterator[slice]:
-    """0..n-1 in slices of so many at most."""
+    """Cut 0..n-1 into slices of at most that many."""
     for start in range(0, n, most):
         yield slice(start, min(start + most, n))
 

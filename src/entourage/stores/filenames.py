@@ -1,4 +1,4 @@
-"""What files and folders are called that rooms below runs/ write: in a model folder, and in a run folder.
+"""The names of files and folders that packages below runs/ write in a model folder or a run folder.
 
 runs/layout.py gathers them with the names that runs/ writes itself; no other module spells one.
 """

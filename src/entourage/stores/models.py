@@ -39,7 +39,7 @@ def write_model(
     weights : dict of str to ndarray, or to tensor
         Arrays of numpy or tensors of torch, all of one kind.
     overwrite : bool
-        Whether a model that is there already may be replaced.
+        Whether an existing model may be replaced.
     """
     folder = check_free(folder, overwrite=overwrite)
     header = {"entourage": __version__, "system": system, "layout": _LAYOUT}

@@ -1,4 +1,4 @@
-"""The type of what names a file."""
+"""The type of a path to a file."""
 
 import os
 

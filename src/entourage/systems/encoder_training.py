@@ -1,4 +1,4 @@
-"""What training an encoder takes, whatever it is trained by: pictures, held-out classes, optimiser, run folder.
+"""What every system needs to train an encoder: pictures, held-out classes, optimiser, run folder.
 
     with encoder_training(images, settings) as training:
         ...                                       # a system builds what it trains besides the encoder
@@ -66,7 +66,7 @@ def encoder_training(
     images : ImageSet or Embeddings
         N labelled pictures, or vectors for an encoder of vectors.
     settings : EncoderSettings
-        Those of the system.
+        The settings of the system.
     adapt : callable, optional
         Makes of the encoder that the settings name the one that is trained.
     run_folder, resume, strict, progress
@@ -106,18 +106,18 @@ def encoder_training(
 
 @dataclass(frozen=True, eq=False)
 class EncoderTraining:
-    """An encoder, what it is trained and judged on, and where its run is kept."""
+    """An encoder, what it is trained and evaluated on, and where its run is kept."""
 
     images: Items
     """N pictures, or vectors in their place."""
     labels: np.ndarray
     """(N,) their classes."""
     settings: Any
-    """Those of the system, an EncoderSettings."""
+    """The settings of the system, an EncoderSettings."""
     encoder: Any
     """An `Encoder`, and a torch module."""
     device: torch.device
-    """Where it is."""
+    """The device it is on."""
     rows: np.ndarray
     """(n,) rows of the classes that train, ascending."""
     codes: np.ndarray
@@ -129,7 +129,7 @@ class EncoderTraining:
     folder: Path | None
     """The run folder."""
     resume: bool
-    """Whether the run goes on from its checkpoint."""
+    """Whether the run resumes from its checkpoint."""
     progress: Progress | None
     """Called as progress(title, done, total)."""
     _corrupt: dict[str, None] = field(default_factory=dict, repr=False)  # an ordered set
@@ -201,7 +201,7 @@ class EncoderTraining:
         Returns
         -------
         embeddings : Tensor, shape (b, d)
-            Of the whole batch, gathered from all processes.
+            Embeddings of the whole batch, gathered from all processes.
         codes : Tensor of int, shape (b,)
             The codes of their classes.
         """
@@ -281,7 +281,7 @@ class EncoderTraining:
         Parameters
         ----------
         *groups : dict
-            What learns besides the encoder, as {"params": [...], "lr": ..., "weight_decay": ...}; without "lr" and
+            Further groups of parameters, as {"params": [...], "lr": ..., "weight_decay": ...}; without "lr" and
             "weight_decay" the encoder's.
 
         Returns
@@ -306,14 +306,14 @@ class EncoderTraining:
         patience_from: int = 0,
         depends_on: Sequence[nn.Module] = (),
     ) -> TrainedEncoder:
-        """Train the encoder, and with it what a system has besides; leave both as they were in the best epoch.
+        """Train the encoder and any other parts of the system; leave all with the weights of the best epoch.
 
         Parameters
         ----------
         parts : dict of str to torch.nn.Module
-            What is trained besides the encoder, by name.
+            The other parts that are trained, by name.
         loss : callable
-            Of a batch, as `batches(epoch)` gives it.
+            The loss of a batch, as `batches(epoch)` gives it.
         optimizer : torch.optim.Optimizer, optional
             Default: that of the encoder alone.
         batches : callable, optional
@@ -388,7 +388,7 @@ class NotedBatches:
 def _check_folder(folder: str | PathLike[str] | None, resume: bool) -> None:
     if folder is None:
         if resume:
-            raise InputError("resume was asked for without a run folder; wanted the folder of the run to go on with")
+            raise InputError("resume is True without a run folder; wanted the folder of the run to resume")
         return
     if (Path(folder) / CHECKPOINT).exists() and not resume:
         raise FileError(f"{folder} holds a run already; resume it (--resume, resume=True) or choose another folder")

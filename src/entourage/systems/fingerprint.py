@@ -1,4 +1,4 @@
-"""What a run of a system depends on, in one word: a checkpoint of another run is known by it."""
+"""A fingerprint of what a run depends on, by which a checkpoint of another run is recognised."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ def training_fingerprint(
     Parameters
     ----------
     settings : EncoderSettings
-        Those of the system.
+        The settings of the system.
     images : ImageSet or Embeddings
         What it trains on.
     parts : mapping of str to torch.nn.Module

@@ -6,20 +6,20 @@ from typing import Any
 from entourage.errors import InputError
 from entourage.runtime.config import check_types
 
-__all__ = ["EncoderSettings", "MetricLossSettings", "NOT_DECISIVE"]  # noqa: RUF022 (in the order of `sorted`)
+__all__ = ["NOT_DECISIVE", "EncoderSettings", "MetricLossSettings"]
 
 NOT_DECISIVE = {"workers", "device", "tensorboard"}  # settings a resumed run may change
 
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """What every system that trains an encoder has settings for."""
+    """Settings that all systems that train an encoder share."""
 
     encoder: str = "auto"
     """The encoder by name: "small", "small-rgb", "linear", "mlp", a saved one by folder, a Hugging Face vision model by
     hub name or folder; "auto" is the small one that takes the items: grey pictures, colours, or vectors."""
     encoder_options: dict[str, Any] = field(default_factory=dict)
-    """What the encoder takes besides: pooling, freeze_batch_norm, ..."""
+    """Further options of the encoder: pooling, freeze_batch_norm, ..."""
     dim: int = 128
     """Dimensions of the embedding."""
     image_size: int | None = None
@@ -31,13 +31,13 @@ class EncoderSettings:
     epochs: int = 20
     """Passes over the training pictures, at most."""
     patience: int = 5
-    """Stop once a score is this many epochs past the best."""
+    """Stop when the best score is this many epochs old."""
     evaluate_every: int = 1
     """Epochs between two scores of the classes held out."""
     learning_rate: float = 1e-3
-    """Of the encoder; 1e-5 to 1e-4 for a pretrained one."""
+    """Learning rate of the encoder; 1e-5 to 1e-4 for a pretrained one."""
     weight_decay: float = 1e-4
-    """Of the encoder's weights."""
+    """Weight decay of the encoder."""
     clip: float | None = None
     """The largest norm of the gradient; None for no limit."""
     scheduler: str = "constant"
@@ -80,14 +80,14 @@ class EncoderSettings:
 
 @dataclass(frozen=True)
 class MetricLossSettings(EncoderSettings):
-    """What a system that trains by a metric loss has settings for besides."""
+    """Further settings of systems that train with a metric loss."""
 
     loss: str = "ms"
     """The loss by name; see training.losses.LOSSES."""
     loss_options: dict[str, Any] = field(default_factory=dict)
-    """What the loss takes besides."""
+    """Further options of the loss."""
     loss_learning_rate: float | None = None
-    """Of the loss's own parameters; None for 100 times the encoder's."""
+    """Learning rate of the loss's own parameters; None for 100 times the encoder's."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

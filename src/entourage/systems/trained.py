@@ -1,4 +1,4 @@
-"""What every system takes besides pictures and settings, and what it gives back; without torch."""
+"""What every system takes besides pictures and settings, and what it returns; without torch."""
 
 from os import PathLike
 from typing import Any, NamedTuple, TypedDict
@@ -10,12 +10,12 @@ __all__ = ["RunOptions", "TrainedEncoder", "nothing_learned"]
 
 
 class RunOptions(TypedDict, total=False):
-    """What every system takes besides pictures and settings."""
+    """Options that every system takes besides images and settings."""
 
     run_folder: str | PathLike[str] | None
     """Where the checkpoint and the log are kept, so that the run can be resumed; None keeps nothing."""
     resume: bool
-    """Whether to go on from the checkpoint in the run folder; without, a folder that has one is refused."""
+    """Whether to resume from the checkpoint in the run folder; if not, a folder that has one is refused."""
     strict: bool
     """Whether a picture that cannot be decoded raises CorruptImage; if not, it is left out. Among several processes,
     which must stay in step, it always raises."""
@@ -24,7 +24,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class TrainedEncoder(NamedTuple):
-    """What training gave."""
+    """The result of a training."""
 
     encoder: Any
     """The encoder (an `Encoder`, and a torch module) with the weights of its best epoch."""
@@ -35,22 +35,22 @@ class TrainedEncoder(NamedTuple):
 
 
 def nothing_learned(history: History) -> list[str]:
-    """Warn of a run that trained and keeps its encoder as it was before.
+    """Warn of a run in which no epoch improved on the encoder before training.
 
     Parameters
     ----------
     history : History
-        Of the run.
+        The history of the run.
 
     Returns
     -------
     list of str
-        One text, or none if the run did better than that.
+        One warning; empty if some epoch improved.
     """
     if history.best_epoch or history.epoch < 1 or history.best_score is None:
         return []
     return [
         f"no epoch (of {history.epoch}) did better on the held-out classes than the encoder before training (MAP@R "
-        f"{100 * history.best_score:.2f} %), so it is kept as it began; change the learning rate, allow more epochs "
-        "(patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
+        f"{100 * history.best_score:.2f} %), so its initial weights are kept; change the learning rate, allow more "
+        "epochs (patience), or hold out another share of the classes (validation_share; 0 keeps the last epoch)"
     ]

@@ -1,4 +1,4 @@
-"""Everything that decides how a run goes on, in one safetensors file: weights, best weights, optimiser, history."""
+"""The whole state of a run in one safetensors file: weights, best weights, optimiser, history."""
 
 import json
 from dataclasses import asdict

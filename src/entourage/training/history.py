@@ -8,7 +8,7 @@ __all__ = ["History"]
 
 @dataclass
 class History:
-    """The epochs of a training so far, epoch 0 being the state before it."""
+    """The epochs of a training so far; epoch 0 is the state before training."""
 
     curve: list[dict[str, Any]] = field(default_factory=list)
     """{"epoch", "loss", "score"} for each epoch; loss is None for epoch 0, score is None without evaluation."""

@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from itertools import chain, count, islice
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from entourage.errors import InputError
 from entourage.training.sampling import class_balanced_batches
+from entourage.values import FloatArray, IntArray
 
 __all__ = [
     "class_means",
@@ -27,7 +29,7 @@ _NOTHING = 1e-10
 _BATCH = (64, 2)  # classes, items of each
 
 
-def class_means(vectors, codes) -> tuple[np.ndarray, np.ndarray]:
+def class_means(vectors: ArrayLike, codes: IntArray) -> tuple[FloatArray, IntArray]:
     """Means (C, d) and sizes (C,) of the classes 0..C-1 of vectors (N, d)."""
     counts = np.bincount(codes)
     order = np.argsort(codes, kind="stable")
@@ -35,29 +37,29 @@ def class_means(vectors, codes) -> tuple[np.ndarray, np.ndarray]:
     return np.add.reduceat(np.asarray(vectors, np.float64)[order], starts, axis=0) / counts[:, None], counts
 
 
-def within_class_covariance(vectors, codes) -> np.ndarray:
+def within_class_covariance(vectors: ArrayLike, codes: IntArray) -> FloatArray:
     """Pooled covariance of vectors (N, d) around the means of their classes 0..C-1, divided by N - C; (d, d)."""
-    vectors = np.asarray(vectors, np.float64)
-    means, counts = class_means(vectors, codes)
-    if len(vectors) == len(counts):
-        raise InputError(f"all {len(counts)} classes have one item; wanted some with two or more to see them vary")
-    around = vectors - means[codes]
-    return around.T @ around / (len(vectors) - len(counts))
+    items = np.asarray(vectors, np.float64)
+    means, counts = class_means(items, codes)
+    if len(items) == len(counts):
+        raise InputError(f"all {len(counts)} classes have one item; wanted some with two or more: add items")
+    around = items - means[codes]
+    return around.T @ around / (len(items) - len(counts))
 
 
-def within_class_whitening_map(vectors, codes, shrinkage: float) -> np.ndarray:
+def within_class_whitening_map(vectors: ArrayLike, codes: IntArray, shrinkage: float) -> FloatArray:
     """((1 - shrinkage) S_w + shrinkage mean-eigenvalue I)^(-1/2) of the within-class covariance S_w; (d, d)."""
     values, axes = eigen(within_class_covariance(vectors, codes))
     return axes * inverse_roots(values, shrinkage) @ axes.T
 
 
-def eigen(covariance) -> tuple[np.ndarray, np.ndarray]:
+def eigen(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues (d,), largest first, and their axes as columns (d, d)."""
     values, axes = np.linalg.eigh(covariance)
     return np.maximum(values[::-1], 0), axes[:, ::-1]
 
 
-def inverse_roots(values, shrinkage: float, n_components: int | None = None) -> np.ndarray:
+def inverse_roots(values: FloatArray, shrinkage: float, n_components: int | None = None) -> FloatArray:
     """((1 - shrinkage) w + shrinkage mean(w))^(-1/2) of the leading eigenvalues w, (m,)."""
     m = len(values) if n_components is None else n_components
     if m > len(values):
@@ -67,14 +69,14 @@ def inverse_roots(values, shrinkage: float, n_components: int | None = None) -> 
     if varied < m:
         raise InputError(
             f"the training vectors vary in {varied} of {m} directions; wanted all of them: "
-            "raise shrinkage above 0 or bring more items"
+            "raise shrinkage above 0 or add items"
         )
     return shrunk**-0.5
 
 
 def head_maps(
-    vectors: np.ndarray, codes: np.ndarray, steps: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0
-) -> dict[int, np.ndarray]:
+    vectors: ArrayLike, codes: IntArray, steps: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0
+) -> dict[int, FloatArray]:
     """Train a linear head: M starts as the identity, and Adam lowers the multi-similarity loss of normalise(x M) over
     class-balanced batches.
 
@@ -87,9 +89,9 @@ def head_maps(
     steps : iterable of int
         After how many steps M is wanted; one training serves all, and 0 is the identity.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     seed : int
-        Decides which items meet in a batch.
+        Seed of the batch sampling.
 
     Returns
     -------
@@ -105,7 +107,7 @@ def head_maps(
     x, labels = torch.from_dlpack(np.asarray(vectors, np.float32)), torch.as_tensor(codes)
     head = torch.eye(x.shape[1], requires_grad=True)
     optimizer = torch.optim.Adam([head], learning_rate, fused=True)
-    maps = {0: np.eye(x.shape[1], dtype=np.float32)}
+    maps: dict[int, FloatArray] = {0: np.eye(x.shape[1], dtype=np.float32)}
     epochs = (_batches(codes, seed, epoch) for epoch in count(1))  # counted as in training.py, where 0 is the start
     for done, batch in enumerate(islice(chain.from_iterable(epochs), wanted[-1]), start=1):
         loss = multi_similarity(F.normalize(x[batch] @ head, dim=1), labels[batch])
@@ -117,7 +119,9 @@ def head_maps(
     return {done: maps[done] for done in wanted}
 
 
-def head_maps_by_epoch(vectors, codes, epochs: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0) -> dict:
+def head_maps_by_epoch(
+    vectors: ArrayLike, codes: IntArray, epochs: Iterable[int], *, learning_rate: float = 3e-4, seed: int = 0
+) -> dict[int, FloatArray]:
     """`head_maps` counted in passes over the items: {epochs: M}."""
     batches = len(_batches(codes, seed, 1))
     steps = {batches * epoch: epoch for epoch in epochs}
@@ -126,5 +130,5 @@ def head_maps_by_epoch(vectors, codes, epochs: Iterable[int], *, learning_rate: 
     }
 
 
-def _batches(codes, seed: int, epoch: int) -> np.ndarray:
+def _batches(codes: IntArray, seed: int, epoch: int) -> IntArray:
     return class_balanced_batches(codes, *_BATCH, seed=seed, epoch=epoch)

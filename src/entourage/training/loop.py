@@ -66,7 +66,7 @@ def fit_model(
     model : torch.nn.Module
         All that is trained: a loss with parameters of its own stands beside the encoder in one ModuleDict.
     optimizer : torch.optim.Optimizer
-        Of the model's parameters; different learning rates are different groups. Its rates are put back at the end.
+        The optimiser of the model; different learning rates are different groups. Its rates are restored at the end.
     settings : FitSettings
         How long to train, and how.
     batches : callable

@@ -22,7 +22,7 @@ class Pace:
     epochs : int
         How many there will be at most.
     progress : Progress or None
-        Whom to report to; None only counts.
+        What to report to; None only counts.
     clock : callable
         Seconds since any moment.
     """
@@ -35,14 +35,14 @@ class Pace:
         self.start(0, 0, None)
 
     def start(self, epoch: int, n_batches: int, best_score: float | None) -> None:
-        """Begin an epoch of so many batches; its time counts from now."""
+        """Begin an epoch of that many batches; its time counts from now."""
         self.epoch, self.n_batches, self.best = epoch, n_batches, _percent(best_score, "best so far ")
         self.batches = self.items = 0
         self.started = self.clock()
         self._mark(self.started)
 
     def step(self, n_items: int) -> None:
-        """Count a batch of so many items, and report."""
+        """Count a batch of that many items, and report."""
         self.batches += 1
         self.items += n_items
         if not self.progress:

@@ -54,9 +54,7 @@ def check_usable_classes(labels: ArrayLike) -> np.ndarray:
     classes = usable_classes(labels)
     if len(classes) < 2:
         seen = "is 1 class" if len(classes) == 1 else "are 0 classes"
-        raise InputError(
-            f"there {seen} with two or more items; wanted at least two such classes: bring more labelled items"
-        )
+        raise InputError(f"there {seen} with two or more items; wanted at least two such classes: add labelled items")
     return classes
 
 
@@ -170,7 +168,7 @@ def cluster_batches(
     if not drawn:
         raise InputError(
             f"no cluster has {needed} classes with two or more items each; wanted at least one such cluster: "
-            "use fewer clusters, larger batches or fewer processes, or bring more items"
+            "use fewer clusters, larger batches or fewer processes, or add items"
         )
     return [rows for *_, rows in sorted(drawn, key=lambda batch: batch[:2])]
 

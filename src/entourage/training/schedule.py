@@ -1,6 +1,6 @@
 """How learning rates change: a factor on every group's own rate, a pure function of the epoch.
 
-Having no state, a schedule needs no place in the checkpoint: a resumed run goes on with the rates it would have had.
+Having no state, a schedule needs no place in the checkpoint: a resumed run continues with the rates it would have had.
 """
 
 import math

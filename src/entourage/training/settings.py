@@ -1,4 +1,4 @@
-"""What the fit loop is told: how to train, where its checkpoint is kept, and how it reports."""
+"""Settings of the fit loop: how to train, where its checkpoint is kept, and how it reports."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ class FitSettings:
     epochs: int
     """Passes over the training data, at most."""
     patience: int = 5
-    """Training stops once a score is this many epochs past the best."""
+    """Training stops when the best score is this many epochs old."""
     patience_from: int = 0
     """The epoch patience counts from where the best came before it."""
     evaluate_every: int = 1
@@ -44,14 +44,14 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class Checkpointing:
-    """Where a run is kept while it goes on, so that it can be resumed."""
+    """Where the state of a run is kept during training, so that it can be resumed."""
 
     path: Path
     """A file replaced after every epoch; the caller removes it once the result is safe."""
     fingerprint: str = ""
     """Names data and settings: a checkpoint with another fingerprint is refused."""
     resume: bool = False
-    """Whether to go on from the file if it exists; without, it is replaced."""
+    """Whether to resume from the file if it exists; if not, it is replaced."""
 
 
 @dataclass(frozen=True)

@@ -150,5 +150,5 @@ def set_frozen(value: object, **fields: Any) -> None:
 
 
 def plural(count: int) -> str:
-    """The ending of a noun of which there are so many: "" for 1, else "s"."""
+    """Return the plural ending of a noun with this count: "" for 1, else "s"."""
     return "" if count == 1 else "s"

@@ -41,7 +41,7 @@ class Embeddings:
     labels : array-like of shape (N,), optional
         The class of each item, as integers or texts.
     named : bool, default True
-        Whether the ids mean the same in another set. It is False whenever no ids are given, as row numbers do not.
+        Whether equal ids in another set mean the same items. Always False if no ids are given, as row numbers do not.
     cameras, sequences : array-like of shape (N,), optional
         The camera and the sequence (such as a video) that each item is from; see `entourage.evaluation.exclusions`.
 
@@ -66,7 +66,7 @@ class Embeddings:
     labels: LabelArray | None
     """(N,) integers or texts, or None where unknown."""
     named: bool
-    """Whether the ids were given, and mean the same in another set."""
+    """Whether the ids were given, so that equal ids in another set mean the same items."""
     cameras: LabelArray | None
     """(N,) integers or texts, or None where unknown."""
     sequences: LabelArray | None

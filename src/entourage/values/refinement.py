@@ -1,4 +1,4 @@
-"""What a refinement leaves behind: the embeddings after every step, and who attended to whom."""
+"""The record of a refinement: the embeddings after every step, and which items attended to which."""
 
 from dataclasses import dataclass
 

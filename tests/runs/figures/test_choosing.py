@@ -39,11 +39,11 @@ def test_a_picture_of_one_item_is_refused():
 
 
 def test_a_query_is_chosen_by_its_id():
-    assert (choose_row(items(40), "id 7", 3), choose_row(items(40), None, 3)) == (7, 3)
-    with pytest.raises(InputError, match="which is no id of the 40 items; wanted one like id 0, id 1 or id 2"):
-        choose_row(items(40), "7", 3)
-    with pytest.raises(InputError, match=r"the query is '7', which is no id of the 1 items; wanted one like id 0$"):
-        choose_row(items(1), "7", 0)
+    assert choose_row(items(40), "id 7") == 7
+    with pytest.raises(InputError, match="which is not an id of the 40 items; wanted one like id 0, id 1 or id 2"):
+        choose_row(items(40), "7")
+    with pytest.raises(InputError, match=r"the query is '7', which is not an id of the 1 items; wanted one like id 0$"):
+        choose_row(items(1), "7")
 
 
 def test_gains_and_losses_are_chosen_or_what_changed_or_anything():

@@ -39,5 +39,5 @@ def test_the_class_of_the_picture_asked_for_is_among_those_looked_at():
     labels = np.repeat(["a", "b", "c"], 4)
     assert _with_query(np.arange(4), images(labels), "6").tolist() == list(range(8))
     assert _with_query(np.arange(2), images(labels), "11").tolist() == [0, 1, 8, 9, 11]
-    with pytest.raises(InputError, match="'12', which is no id of the 12 items"):
+    with pytest.raises(InputError, match="'12', which is not an id of the 12 items"):
         _with_query(np.arange(4), images(labels), "12")

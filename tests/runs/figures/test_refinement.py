@@ -15,7 +15,7 @@ from tests.runs.samples import COUNT, fitted, halves, items, kept
 from entourage.errors import InputError, MissingExtra
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
-from entourage.runs.figures import FigureKind, FigureOptions, applicable, draw, write_figure
+from entourage.runs.figures import FigureKind, FigureOptions, applicable, draw, draw_motion, write_figure
 from entourage.runs.figures.choosing import choose_rows
 from entourage.runs.figures.refinement import changed_queries, part_of, ranks_of
 from entourage.runs.media import Media
@@ -224,7 +224,7 @@ def test_the_drift_shows_every_item_it_is_asked_for(run):
 
 
 def test_the_drift_moves_from_step_to_step(run):
-    frames = draw("drift", run, FigureOptions(points=20, motion=True))
+    frames = draw_motion("drift", run, FigureOptions(points=20))
     assert frames.picture.n_steps == run.n_steps
     shown = list(replace(frames, moments=np.linspace(0, 1, run.n_steps + 1)))
     assert all(frame.dtype == np.uint8 and frame.shape == shown[0].shape for frame in shown)

@@ -13,7 +13,7 @@ from entourage.runs.figures import FigureOptions, applicable, draw
 from entourage.runs.figures.cross_image import shown_blocks
 from entourage.runs.figures.training import spread_queries
 from entourage.runs.open import open_run
-from entourage.runs.train import train_run
+from entourage.runs.train import TrainRequest, train_run
 from entourage.runs.training_run import open_training
 from entourage.systems import SYSTEMS
 from entourage.systems.cross_image.probe import read_gradients
@@ -32,7 +32,9 @@ def runs(tmp_path_factory, one_thread):
     folder = tmp_path_factory.mktemp("trainings")
     for system, more in MORE.items():
         settings = SYSTEMS[system].settings(**SETTINGS, **more)
-        train_run("glyphs", folder / system, system=system, settings=settings, data_options=DATA, nmi=False)
+        train_run(
+            TrainRequest("glyphs", folder / system, system=system, settings=settings, data_options=DATA, nmi=False)
+        )
     return {system: open_run(folder / system) for system in MORE}
 
 
@@ -54,7 +56,7 @@ def filmed(tmp_path_factory, one_thread):
     for system in ("baseline", "cross-image"):
         settings = SYSTEMS[system].settings(**SETTINGS, encoder="small-rgb", **MORE[system])
         with pytest.warns(EntourageWarning, match="2 of 48 pictures cannot be decoded and are left out"):
-            train_run(folder / "table.csv", folder / system, system=system, settings=settings, nmi=False)
+            train_run(TrainRequest(folder / "table.csv", folder / system, system=system, settings=settings, nmi=False))
     return folder
 
 
@@ -164,7 +166,7 @@ def test_pictures_of_the_blocks(runs):
     said = " ".join(_everything(draw("attention", run, FigureOptions(query=anchor))))
     assert f"Ia: {run.tests[0].labels[9]}" in said
     assert "block 1" in said and "block 2" in said
-    with pytest.raises(InputError, match=f"no id of the .* wanted one like {run.tests[0].ids[0]}, "):
+    with pytest.raises(InputError, match=f"not an id of the .* wanted one like {run.tests[0].ids[0]}, "):
         draw("attention", run, FigureOptions(query="nothing"))
     for item in run.tests[0].ids[::6]:  # one of each class, whichever class --points leaves
         draw("attention", run, FigureOptions(query=str(item), points=12))
@@ -207,7 +209,7 @@ def test_what_is_no_run_is_refused(tmp_path):
         open_run(tmp_path)
     with pytest.raises(FileError, match="does not exist; wanted a folder of"):
         open_run(tmp_path / "nothing")
-    with pytest.raises(FileError, match="has not ended; finish it"):
+    with pytest.raises(FileError, match="is an unfinished run; finish it"):
         open_run(tmp_path / "run.partial")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(FileError, match="no run of `entourage train`"):

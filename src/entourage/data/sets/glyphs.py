@@ -110,7 +110,7 @@ def load(
     seed : int
         Decides how each character is distorted.
     max_classes : int, optional
-        Take so many classes, evenly over the scripts; their pictures are the same as without.
+        Take this many classes, evenly over the scripts; their pictures are the same as without.
     progress : Progress, optional
         Called as progress(title, done, total) after each class.
 

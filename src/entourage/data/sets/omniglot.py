@@ -2,7 +2,7 @@
 
     omniglot/images_background/Greek/character01/0394_01.png     30 alphabets train
     omniglot/images_evaluation/Manipuri/character01/0994_01.png  20 other alphabets test
-    omniglot/images/CLASS/...                                    or a part of it, one folder a class
+    omniglot/images/CLASS/...                                    or a part of it, one folder per class
 
 The second form is read as any folder of images: half of the classes train, and no count is checked.
 """

@@ -61,7 +61,7 @@ def lay_out(
         How many neighbours of an item count.
     seed : int, default 0
     progress : Progress, optional
-        Is called as progress(title, done, total).
+        Called as progress(title, done, total).
 
     Returns
     -------

@@ -83,7 +83,7 @@ def fit(starts: FloatArray, affinities: "csr_array", repulsion: Repulsion, own: 
     affinities : sparse array of shape (M, A)
         p_ij, in compressed rows.
     repulsion : Repulsion
-        Of the A landmarks.
+        The repulsion of the A landmarks.
     own : array of shape (M,)
         Which landmark each item is, or -1.
 

@@ -4,56 +4,20 @@ Batches of b vectors with k context items each in training; whole sets of N vect
 M, in refinement. d dimensions.
 """
 
-import math
-from dataclasses import dataclass
-
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from entourage.refiner.paper import attention_cpu as cpu
+from entourage.refiner.paper.projections import Offer, Projections
 
-__all__ = ["CrossAttention", "Offer", "glorot_linear"]
+__all__ = ["CrossAttention"]
 
 _ITEMS_AT_ONCE = 4096
 
 
-def glorot_linear(n_in: int, n_out: int, *, bias: bool = True) -> nn.Linear:
-    """A linear layer initialised as in the paper's framework: Glorot uniform, zero bias."""
-    layer = nn.Linear(n_in, n_out, bias=bias)
-    nn.init.xavier_uniform_(layer.weight)
-    if bias:
-        nn.init.zeros_(layer.bias)
-    return layer
-
-
-class Projection(nn.Module):
-    """Linear - SiLU - Linear, (..., d) -> (..., d)."""
-
-    def __init__(self, dim: int, *, outer_bias: bool = True):
-        super().__init__()
-        self.inner = glorot_linear(dim, dim)
-        self.outer = glorot_linear(dim, dim, bias=outer_bias)
-
-    def hidden(self, x: Tensor) -> Tensor:
-        return F.silu(self.inner(x), inplace=not torch.is_grad_enabled())
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.outer(self.hidden(x))
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What context items offer in one block, whoever asks."""
-
-    table: Tensor
-    """(M, 2d): the key and the value of each item, side by side."""
-    finished: bool
-    """Whether the last layers of K and V are in them, or are left to the query's side."""
-
-
-class CrossAttention(nn.Module):
+class CrossAttention(Projections):
     """One head of cross-attention, CA(q, c, c) = softmax(Q(q) K(c)^T / sqrt(d)) V(c)  (Eq. 2).
 
     Q, K and V are Projections; Q has a skip connection around it. What depends on the context alone is
@@ -71,15 +35,8 @@ class CrossAttention(nn.Module):
     there are more queries than context items, as when queries keep coming to the same gallery.
     """
 
-    def __init__(self, dim: int):
-        super().__init__()
-        self.scale = 1 / math.sqrt(dim)
-        self.query = Projection(dim)
-        self.key = Projection(dim, outer_bias=False)
-        self.value = Projection(dim)
-
     def prepare(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """What a context item (..., d) offers, whoever asks: hidden keys and hidden values, each (..., d)."""
+        """Compute hidden keys and hidden values of context items (..., d), each (..., d), for any query."""
         return self.key.hidden(context), self.value.hidden(context)
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -114,7 +71,7 @@ class CrossAttention(nn.Module):
     def refined(self, e: Tensor, offer: Offer, rows: Tensor, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """normalise(e + CA(e, c, c)) (N, d) and weights (N, k) of e (N, d), whose context c are rows (N, k) of what
         is offered."""
-        result = _room(*e.shape, e) if out is None else out
+        result = _room(len(e), e.shape[1], e) if out is None else out
         weights = torch.empty(rows.shape, dtype=e.dtype, device=e.device)
         (cpu.refined if e.is_cpu else _refined)(self, e, offer, rows, result, weights)
         return result, weights

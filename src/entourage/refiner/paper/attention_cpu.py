@@ -11,28 +11,31 @@ import threading
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import DTypeLike
 from torch import Tensor, nn
 
 from entourage.refiner import gathering
+from entourage.refiner.paper.projections import Offer, Projections
 from entourage.runtime.threads import blocks, in_threads
+from entourage.values import FloatArray
 
 __all__ = ["offer", "refined"]
 
 ITEMS_AT_ONCE, FEWEST_AT_ONCE = 1024, 128  # a small set is cut into eight parts, so that several threads share it
 
 
-def offer(block, context: Tensor, finished: bool, table: Tensor) -> None:
+def offer(block: Projections, context: Tensor, finished: bool, table: Tensor) -> None:
     """Fill the table (M, 2d) with what the items of a context (M, d) offer; see CrossAttention.offer."""
-    context, table = _arrays(context, table)
-    d = context.shape[1]
+    items, filled = _arrays(context, table)
+    d = items.shape[1]
     key, value = block.key, block.value
     weight = np.concatenate([_weight(key.inner), _weight(value.inner)])  # (2d, d): both in one product
     bias = np.concatenate([_bias(key.inner), _bias(value.inner)])
     scratch = _Scratch()
 
     def prepare(rows: slice) -> None:
-        part = table[rows]
-        np.matmul(context[rows], weight.T, out=part)
+        part = filled[rows]
+        np.matmul(items[rows], weight.T, out=part)
         gathering.silu(part, bias)
         if finished:
             finished_part = scratch.room(0, len(part), d, part.dtype)
@@ -41,29 +44,29 @@ def offer(block, context: Tensor, finished: bool, table: Tensor) -> None:
             if value.outer.bias is not None:
                 part[:, d:] += _bias(value.outer)
 
-    for _ in in_threads(prepare, _parts(len(context))):
+    for _ in in_threads(prepare, _parts(len(items))):
         pass
 
 
-def refined(block, e: Tensor, offered, rows: Tensor, result: Tensor, weights: Tensor) -> None:
+def refined(block: Projections, e: Tensor, offered: Offer, rows: Tensor, result: Tensor, weights: Tensor) -> None:
     """Fill result (N, d) and weights (N, k); see CrossAttention.refined."""
-    e, table, rows, result, weights = _arrays(e, offered.table, rows, result, weights)
+    items, table, neighbors, place, shares = _arrays(e, offered.table, rows, result, weights)
     query, key, value = block.query, block.key.outer, block.value.outer
     scratch = _Scratch()
 
     def refine(part: slice) -> None:
-        x = e[part]
-        one, other = (scratch.room(which, *x.shape, x.dtype) for which in (0, 1))
+        x = items[part]
+        one, other = (scratch.room(which, len(x), x.shape[1], x.dtype) for which in (0, 1))
         hidden = gathering.silu(np.matmul(x, _weight(query.inner).T, out=one), _bias(query.inner))
         asked = gathering.add(np.matmul(hidden, _weight(query.outer).T, out=other), x, _bias(query.outer))
         if not offered.finished:
             asked = np.matmul(asked, _weight(key), out=one)
-        update, weights[part] = gathering.attend(asked, table, rows[part], block.scale, out=result[part])
+        update, shares[part] = gathering.attend(asked, table, neighbors[part], block.scale, out=place[part])
         if not offered.finished:
             update = np.matmul(update, _weight(value).T, out=other)
-        gathering.unit_sum(1, x, 1, update, bias=None if offered.finished else _bias(value), out=result[part])
+        gathering.unit_sum(1, x, 1, update, bias=None if offered.finished else _bias(value), out=place[part])
 
-    for _ in in_threads(refine, _parts(len(e))):
+    for _ in in_threads(refine, _parts(len(items))):
         pass
 
 
@@ -75,22 +78,23 @@ def _arrays(*tensors: Tensor) -> list[np.ndarray]:
     return [tensor.detach().numpy() for tensor in tensors]
 
 
-def _weight(layer: nn.Linear) -> np.ndarray:
+def _weight(layer: nn.Linear) -> FloatArray:
     return layer.weight.detach().numpy()
 
 
-def _bias(layer: nn.Linear) -> np.ndarray:
+def _bias(layer: nn.Linear) -> FloatArray:
     return layer.bias.detach().numpy()
 
 
 class _Scratch:
     """Memory that each thread uses again: fresh memory would have to be cleared by the system each time."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._of_thread = threading.local()
 
-    def room(self, which: int, n: int, d: int, dtype) -> np.ndarray:
-        kept = self._of_thread.__dict__
+    def room(self, which: int, n: int, d: int, dtype: DTypeLike) -> FloatArray:
+        """An (n, d) array of the calling thread, overwritten by the next call with the same `which`."""
+        kept: dict[int, FloatArray] = self._of_thread.__dict__.setdefault("kept", {})
         if which not in kept:
             kept[which] = np.empty((ITEMS_AT_ONCE, d), dtype)
         return kept[which][:n]

@@ -21,7 +21,7 @@ __all__ = ["PaperRefiner"]
 
 
 class PaperRefiner(RefiningEstimator):
-    """Refine embeddings by cross-attention blocks over their nearest neighbours, trained as it was published.
+    """Refine embeddings by cross-attention blocks over their nearest neighbours, trained as published.
 
     "Attend to Context for Refining Embeddings in Deep Metric Learning". It learns from labels alone, and with torch:
     pip install 'entourage[train]'.
@@ -39,11 +39,11 @@ class PaperRefiner(RefiningEstimator):
     out_dim : int, optional
         Size of the refined vectors, if not that of the input; adds a linear head.
     alpha, beta, threshold : float
-        Of the multi-similarity loss, Eq. 4.
+        Parameters of the multi-similarity loss, Eq. 4.
     loss_form : {"usual", "printed"}
         How that loss is written; see `entourage.training.losses.multi_similarity`.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     batch_classes, batch_per_class : int
         A batch holds this many classes with this many items of each.
     epochs : int
@@ -82,6 +82,7 @@ class PaperRefiner(RefiningEstimator):
 
     recipe = "paper"
     system = "paper_refiner"
+    network_: "PaperNetwork"
     history_: History
 
     def __init__(
@@ -131,20 +132,20 @@ class PaperRefiner(RefiningEstimator):
         Parameters
         ----------
         X : Embeddings, array, DataFrame or tensor of shape (N, d)
-            Embeddings may bring their labels along.
+            Embeddings may carry their own labels.
         y : array-like of shape (N,)
-            Labels, whole numbers or texts.
+            Labels, integers or text.
         checkpoint : path, optional
-            A file replaced after every epoch. It is left in place, and is of no use once the fitted refiner is saved.
+            A file that is replaced after every epoch. It is left in place; delete it once the fitted refiner is saved.
         resume : bool
-            Whether to go on from the checkpoint of an interrupted fit with the same data and settings.
+            Whether to resume from the checkpoint of an interrupted fit with the same data and settings.
         progress : callable, optional
             Called as progress(title, done, total).
 
         Returns
         -------
         PaperRefiner
-            Itself. What report()["warnings"] holds is also given as an EntourageWarning.
+            This refiner. Each of report()["warnings"] is also issued as an EntourageWarning.
         """
         items = as_table(self, X, reset=True, least=(2, 1)).embeddings(y)
         settings = self._check_settings()

@@ -1,4 +1,4 @@
-"""How the published recipe learns: blocks trained on labelled items, stopped where held-out classes say so.
+"""How the published recipe learns: blocks trained on labelled items, with early stopping on held-out classes.
 
 The multi-similarity loss (Eq. 4 of the paper) of e^T is minimised over class-balanced batches. Training classes that
 are held out for the purpose choose the epoch that is kept.
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from entourage.errors import InputError
 from entourage.evaluation import mean_average_precision_at_r
+from entourage.evaluation.exclusions import labels_of
 from entourage.neighbors import search
 from entourage.refiner.paper.network import PaperNetwork
 from entourage.refiner.paper.settings import PaperSettings
@@ -52,7 +53,7 @@ def fit_paper(
     checkpoint : path, optional
         A file replaced after every epoch.
     resume : bool
-        Whether to go on from the checkpoint.
+        Whether to resume from the checkpoint.
     progress : callable, optional
         Called as progress(title, done, total).
 
@@ -66,8 +67,8 @@ def fit_paper(
             f"n_neighbors is {settings.n_neighbors} but there are only {len(items)} vectors; "
             f"wanted fewer neighbours than vectors: use at most {len(items) - 1}"
         )
-    check_usable_classes(items.labels)
-    codes = label_codes(items.labels)
+    check_usable_classes(labels_of(items))
+    codes = label_codes(labels_of(items))
     held_out = hold_out_classes(codes, settings.validation_share, settings.random_state)
     training_rows = np.flatnonzero(~held_out)
     validation = items.take(held_out) if held_out.any() else None
@@ -82,11 +83,11 @@ def fit_paper(
         FitSettings(epochs=settings.epochs, patience=settings.patience),
         batches=lambda epoch: class_balanced_batches(codes[training_rows], *batch, seed=seed, epoch=epoch),
         loss=batch_loss(settings, network, items, codes, training_rows, context),
-        evaluate=validation and _validator(settings, network, validation),
+        evaluate=None if validation is None else _validator(settings, network, validation),
         checkpointing=checkpoint and Checkpointing(Path(checkpoint), _fingerprint(settings, items), resume),
         reporting=Reporting(title="training the refiner", progress=progress),
     )
-    raw_score = validation and mean_average_precision_at_r(validation)
+    raw_score = None if validation is None else mean_average_precision_at_r(validation)
     data = {
         "items": len(items),
         "classes": int(codes.max()) + 1,
@@ -128,8 +129,8 @@ def batch_loss(
 
 def _validator(settings: PaperSettings, network: PaperNetwork, validation: Embeddings) -> Callable[[], float]:
     """MAP@R of the refined held-out classes, searched among themselves as test classes will be."""
-    rows = _context_within(settings, validation).rows
-    e, rows = torch.from_dlpack(validation.vectors), torch.from_dlpack(rows)
+    e = torch.from_dlpack(validation.vectors)
+    rows = torch.from_dlpack(_context_within(settings, validation).rows)
 
     def score() -> float:
         *_, (refined, _) = network.steps(e, e, rows, len(network.blocks), kept=False)
@@ -143,17 +144,17 @@ def _context_within(settings: PaperSettings, items: Embeddings, progress: Progre
     return search(items, k=min(settings.n_neighbors, len(items) - 1), progress=progress)
 
 
-def _report(settings: PaperSettings, data: dict, history: History, raw_score: float | None) -> dict[str, Any]:
+def _report(settings: PaperSettings, data: dict[str, int], history: History, raw_score: float | None) -> dict[str, Any]:
     """How the fit went: what was learned from, and MAP@R on the held-out classes before and after."""
     refined, warnings = history.best_score, []
-    if refined is None:
-        warnings.append("too few classes to hold any out: nothing checked whether refinement helps")
+    if refined is None or raw_score is None:
+        warnings.append("too few classes to hold any out: whether refinement helps was not checked")
     elif refined <= raw_score:
-        warnings.append("on the held-out classes the refined vectors are no better than the raw ones: keep those")
+        warnings.append("on the held-out classes the refined vectors are no better than the raw ones: use those")
     elif history.best_epoch == 0:
         warnings.append("training did not improve on the untrained blocks, which were kept")
     if data["neighbors"] < settings.n_neighbors:
-        warnings.append(f"only {data['neighbors']} neighbours of {settings.n_neighbors} could be had in training")
+        warnings.append(f"only {data['neighbors']} of {settings.n_neighbors} neighbours were available in training")
     protocol = {
         "recipe": "paper",
         **data,
@@ -173,5 +174,5 @@ def _fingerprint(settings: PaperSettings, items: Embeddings) -> str:
     """Settings and data in a few letters, so that a checkpoint is only resumed with the same ones."""
     digest = hashlib.sha256(json.dumps(asdict(settings), sort_keys=True).encode())
     for column in (items.vectors, items.ids, items.labels):
-        digest.update(np.ascontiguousarray(column))
+        digest.update(np.ascontiguousarray(column).data)
     return digest.hexdigest()

@@ -12,6 +12,7 @@ N items, M context items, k neighbours, T blocks, d dimensions.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -20,9 +21,10 @@ from torch.nn import functional as F
 
 from entourage.errors import InputError
 from entourage.neighbors import search
-from entourage.refiner.paper.attention import CrossAttention, Offer, glorot_linear
+from entourage.refiner.paper.attention import CrossAttention
+from entourage.refiner.paper.projections import Offer, glorot_linear
 from entourage.runtime.progress import Progress
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray, IntArray
 
 __all__ = ["PaperNetwork", "PreparedGallery"]
 
@@ -36,6 +38,10 @@ class PaperNetwork(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(CrossAttention(dim) for _ in range(n_blocks))
         self.head = glorot_linear(dim, out_dim) if out_dim else nn.Identity()
+
+    def attention_blocks(self) -> list[CrossAttention]:
+        """The T blocks in order, by the type they have."""
+        return [cast(CrossAttention, block) for block in self.blocks]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Its weights by name."""
@@ -56,7 +62,7 @@ class PaperNetwork(nn.Module):
 
         Items of one class share neighbours: each is prepared once, then gathered.
         """
-        for block in self.blocks:
+        for block in self.attention_blocks():
             # Unlike indexing, an embedding's gradient is summed in a fixed order, whatever the number of threads.
             keys, values = (F.embedding(rows, offered) for offered in block.prepare(context))
             e = F.normalize(e + block(e, keys, values)[0], dim=1)
@@ -79,7 +85,7 @@ class PaperNetwork(nn.Module):
         used, rows = rows.unique(return_inverse=True)
         context = gallery if len(used) == len(gallery) else gallery[used]
         table, place, other_place = None, None, None  # the blocks take turns in them
-        for block in self.blocks[:n_steps]:
+        for block in self.attention_blocks()[:n_steps]:
             offer = block.offer(context, finished=len(used) < FEW * len(e), out=table)
             e, weights = block.refined(e, offer, rows, out=place)
             table = offer.table
@@ -97,7 +103,7 @@ class PaperNetwork(nn.Module):
         progress: Progress | None = None,
         *,
         last_only: bool = False,
-    ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
+    ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
         """Refine items by their neighbours in a gallery, block by block.
 
         Parameters
@@ -141,8 +147,8 @@ class PaperNetwork(nn.Module):
         n_neighbors: int,
         n_steps: int,
         progress: Progress | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Refined items (N, out) and the refined gallery (M, out), to the bit what each gets by itself."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """Refine items (N, out) and the gallery (M, out), to the bit what each becomes by itself."""
         runs = (self.refine(each, gallery, n_neighbors, n_steps, progress, last_only=True) for each in (items, gallery))
         refined, searched = (vectors for run in runs for vectors, _, _ in run)
         return refined, searched
@@ -151,10 +157,10 @@ class PaperNetwork(nn.Module):
     def prepare(
         self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
     ) -> "PreparedGallery":
-        """What the gallery offers to any query in each block: T tables of (M, 2d), kept."""
+        """Prepare what the gallery offers to any query in each block, and keep it: T tables of (M, 2d)."""
         (among,) = self._tensors(gallery.vectors)
         offers = []
-        for t, block in enumerate(self.blocks[:n_steps], start=1):
+        for t, block in enumerate(self.attention_blocks()[:n_steps], start=1):
             offers.append(block.offer(among, finished=True))
             if progress:
                 progress("preparing the gallery", t, n_steps)
@@ -168,36 +174,37 @@ class PaperNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class PreparedGallery:
-    """A gallery that is not prepared again for each query."""
+    """A gallery prepared once for any number of queries."""
 
     network: PaperNetwork
     gallery: Embeddings
     n_neighbors: int
     offers: list[Offer]
 
-    def refined(self) -> np.ndarray:
+    def refined(self) -> FloatArray:
         """The refined gallery (M, out)."""
         return self.refine(self.gallery)
 
-    def refine(self, items: Embeddings) -> np.ndarray:
+    def refine(self, items: Embeddings) -> FloatArray:
         """Refined items (N, out), whose context is found in the gallery."""
         return self.refine_given(items, _context(items, self.gallery, self.n_neighbors))
 
     @torch.no_grad()
-    def refine_given(self, items: Embeddings, rows: np.ndarray) -> np.ndarray:
-        """The same for neighbours already found, rows (N, k) of the gallery."""
-        e, rows = self.network._tensors(items.vectors, rows)
-        for block, offer in zip(self.network.blocks, self.offers, strict=False):  # fewer offers: an early exit
-            e, _ = block.refined(e, offer, rows)
+    def refine_given(self, items: Embeddings, rows: IntArray) -> FloatArray:
+        """Refine items (N, out) as `refine` does, with neighbours already found, rows (N, k) of the gallery."""
+        e, context = self.network._tensors(items.vectors, rows)
+        # There are fewer offers than blocks where the gallery was prepared for an early exit.
+        for block, offer in zip(self.network.attention_blocks(), self.offers, strict=False):
+            e, _ = block.refined(e, offer, context)
         return self.network.finish(e).numpy(force=True)
 
 
-def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress: Progress | None = None) -> np.ndarray:
+def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress: Progress | None = None) -> IntArray:
     """The gallery rows (N, k) of each item's neighbours."""
     needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
     if len(gallery) < needed:
         raise InputError(
-            f"{len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
+            f"there are {len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
             f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
         )
     return search(items, gallery, n_neighbors, progress=progress).rows

@@ -1,4 +1,4 @@
-"""What a user decides about the published recipe."""
+"""Settings of the published recipe."""
 
 from dataclasses import dataclass
 
@@ -30,19 +30,19 @@ class PaperSettings:
     out_dim: int | None = None
     """Size of the refined vectors, if not that of the input; adds a linear head."""
     alpha: float = 2.0
-    """Of the multi-similarity loss (Eq. 4), for pairs of one class."""
+    """alpha of the multi-similarity loss (Eq. 4), for pairs of one class."""
     beta: float = 40.0
-    """The same, for pairs of two classes."""
+    """beta of the multi-similarity loss, for pairs of two classes."""
     threshold: float = 0.5
-    """The same, the similarity both are measured from."""
+    """Threshold of the multi-similarity loss: the similarity that both are measured from."""
     loss_form: str = "usual"
     """"usual", or "printed" as the paper has it; see multi_similarity."""
     learning_rate: float = 1e-4
-    """Of Adam."""
+    """Learning rate of Adam."""
     batch_classes: int = 64
     """How many classes a batch holds."""
     batch_per_class: int = 2
-    """How many items of each."""
+    """How many items of each class a batch holds."""
     epochs: int = 30
     """At most this many passes over the training items."""
     patience: int = 5

@@ -1,4 +1,4 @@
-"""Every kind of picture of a run, by name: what it takes from the run, and which function of figures/ draws it.
+"""Every kind of figure of a run, by name: what it takes from the run, and which function of figures/ draws it.
 
 run = open_run("runs/demo")
 applicable(run)                     # ["drift", "query", "steps", "grid", "sheet"]
@@ -6,9 +6,11 @@ draw("drift", run)                  # a matplotlib Figure
 write_figure("drift", run, "drift.png")
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from entourage.errors import InputError
 from entourage.runs.figures.options import FigureOptions
@@ -18,7 +20,12 @@ from entourage.runtime.config import check_known
 from entourage.stores import check_free
 from entourage.systems import SYSTEMS
 
-__all__ = ["FIGURES", "FigureKind", "FigureOptions", "applicable", "draw", "write_figure"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from entourage.figures.motion import DriftFrames
+
+__all__ = ["FIGURES", "FigureKind", "FigureOptions", "applicable", "draw", "draw_motion", "write_figure"]
 
 
 @dataclass(frozen=True)
@@ -33,28 +40,39 @@ class FigureKind:
     training: str | None = None
     """What draws it of a training run."""
     systems: tuple[str, ...] = tuple(SYSTEMS)
-    """Of which systems' trainings."""
+    """The systems whose training runs have it."""
     wants: tuple[str, ...] = ()
     """What the run must have: labels, steps, refiner, slices, gradients, pictures."""
-    moves: bool = False
-    """Whether it can be drawn as motion too."""
+    motion: str | None = None
+    """What draws it of a refinement run as motion; None where nothing moves."""
 
-    def draw(self, run: RefinementRun | TrainingRun, options: FigureOptions | None = None):
-        """A Figure or, with options.motion, a sequence of frames."""
+    def draw(self, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure":
+        """Draw the figure of a run that has it."""
         function = self.refinement if isinstance(run, RefinementRun) else self.training
-        module, name = function.split(":")
-        return getattr(import_module(f"entourage.runs.figures.{module}"), name)(run, options or FigureOptions())
+        if function is None:
+            raise InputError(f"{self.name} is no figure of {run.folder}; wanted one of {', '.join(applicable(run))}")
+        figure: Figure = _function(function)(run, options or FigureOptions())
+        return figure
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """The runs that may have it: "refinement", and systems."""
+        """The kinds of run that may have it: "refinement", and the names of systems."""
         return ("refinement",) * bool(self.refinement) + self.systems * bool(self.training)
+
+
+def _function(named: str) -> Callable[..., Any]:
+    """The function of module:function, imported when it is needed."""
+    module, name = named.split(":")
+    function: Callable[..., Any] = getattr(import_module(f"entourage.runs.figures.{module}"), name)
+    return function
 
 
 FIGURES: dict[str, FigureKind] = {
     kind.name: kind
     for kind in (
-        FigureKind("drift", "where items lie before and where they go", "refinement:drift", moves=True),
+        FigureKind(
+            "drift", "where items lie before and where they go", "refinement:drift", motion="refinement:drift_motion"
+        ),
         FigureKind(
             "query",
             "one query, and its neighbours before and after",
@@ -98,84 +116,121 @@ FIGURES: dict[str, FigureKind] = {
 
 
 def applicable(run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> list[str]:
-    """The names of the figures a run has, in the order of FIGURES.
+    """List the figures that a run has.
 
     Parameters
     ----------
-    run : an opened run of either kind.
-    options : what is asked of the figure; some exist only with `slices`.
+    run : RefinementRun or TrainingRun
+        The opened run.
+    options : FigureOptions, optional
+        Options of the figure; some figures exist only with `slices`.
+
+    Returns
+    -------
+    list of str
+        Names of figures, in the order of FIGURES.
     """
     return [name for name, kind in FIGURES.items() if not _lacks(kind, run, options or FigureOptions())]
 
 
-def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None):
-    """A figure of a run, or an InputError that lists those the run has.
+def draw(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "Figure":
+    """Draw a figure of a run.
 
     Parameters
     ----------
-    kind : the name of the figure, one of `applicable(run, options)`.
-    run : an opened run of either kind.
-    options : the query, how many points, the seed, ...
+    kind : str
+        The name of the figure, one of `applicable(run, options)`.
+    run : RefinementRun or TrainingRun
+        The opened run.
+    options : FigureOptions, optional
+        The query, the number of points, the seed and so on.
 
     Returns
     -------
-    A matplotlib Figure or, with options.motion, a sequence of frames.
+    matplotlib Figure
+
+    Raises
+    ------
+    InputError
+        If the run does not have this figure; the message lists those it has.
     """
     options = options or FigureOptions()
+    return _checked(kind, run, options).draw(run, options)
+
+
+def draw_motion(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions | None = None) -> "DriftFrames":
+    """A figure of a run as motion, a sequence of frames; parameters are those of `draw`."""
+    options = options or FigureOptions()
+    named = _checked(kind, run, options).motion
+    if named is None:
+        moving = ", ".join(name for name, each in FIGURES.items() if each.motion)
+        raise InputError(f"{kind} is no figure that moves; wanted one that does: {moving}")
+    frames: DriftFrames = _function(named)(run, options)
+    return frames
+
+
+def _checked(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions) -> FigureKind:
     known = applicable(run, options)
     if kind not in FIGURES:
         check_known(kind, known, f"the figure of {run.folder}")
     lacks = _lacks(FIGURES[kind], run, options)
     if lacks:
         raise InputError(f"{kind} is a figure of {lacks}; wanted one that {run.folder} has: {', '.join(known)}")
-    return FIGURES[kind].draw(run, options)
+    return FIGURES[kind]
 
 
 def write_figure(
     kind: str,
     run: RefinementRun | TrainingRun,
-    out,
+    out: str | Path,
     options: FigureOptions | None = None,
     *,
     overwrite: bool = False,
 ) -> None:
-    """Draw a figure of a run and write it.
+    """Draw a figure of a run and write it to a file.
 
     Parameters
     ----------
-    kind, run, options : as `draw` takes them.
-    out : the file; its ending decides: .png, .pdf or .svg, or .mp4 or .gif for motion.
-    overwrite : whether an existing file is replaced.
+    kind, run, options
+        As in `draw`.
+    out : path
+        The file, whose ending decides the format: .png, .pdf or .svg, or .mp4 or .gif for motion.
+    overwrite : bool
+        Whether an existing file is replaced.
     """
-    from dataclasses import replace
-
     from entourage.figures import ENDINGS, motion, save
 
     out, options = Path(out), options or FigureOptions()
     moves = out.suffix.lower() in motion.ENDINGS
-    allowed = (*ENDINGS, *motion.ENDINGS) if kind in FIGURES and FIGURES[kind].moves else ENDINGS
+    allowed = (*ENDINGS, *motion.ENDINGS) if kind in FIGURES and FIGURES[kind].motion else ENDINGS
     if out.suffix.lower() not in allowed:
         raise InputError(f"the picture is to be written to {out}; wanted a name that ends in {', '.join(allowed)}")
     check_free(out, overwrite=overwrite)
     if moves:
         motion.check_motion(out)  # what is missing is named before the work
-    drawn = draw(kind, run, replace(options, motion=moves))
-    if moves:
-        motion.write_motion(drawn, out, progress=run.progress)
+        motion.write_motion(draw_motion(kind, run, options), out, progress=run.progress)
     else:
-        save(drawn, out)
+        save(draw(kind, run, options), out)
 
 
-def _lacks(kind: FigureKind, run, options: FigureOptions) -> str | None:
+def _lacks(kind: FigureKind, run: RefinementRun | TrainingRun, options: FigureOptions) -> str | None:
     """What a run would have to be to have that picture; None if it is."""
     if ("refinement" if isinstance(run, RefinementRun) else run.system) not in kind.runs:
         return f"a run of {' or '.join(kind.runs)}"
+    return _refinement_lacks(kind, run) if isinstance(run, RefinementRun) else _training_lacks(kind, run, options)
+
+
+def _refinement_lacks(kind: FigureKind, run: RefinementRun) -> str | None:
     if "labels" in kind.wants and run.per_query is None:
         return "a refinement with labels (--labels)"
     if "steps" in kind.wants and run.n_steps < 1:
         return "a refinement of 1 step or more (--steps)"
     if "refiner" in kind.wants and not run.has_refiner:
         return "a refiner that is applied with other settings, which the network of a training is not"
+    return None
+
+
+def _training_lacks(kind: FigureKind, run: TrainingRun, options: FigureOptions) -> str | None:
     if "slices" in kind.wants and run.system != "divide" and options.slices is None:
         return "slices, of which a baseline has none (--slices cuts it)"
     if "pictures" in kind.wants and not run.has_pictures:

@@ -2,21 +2,23 @@
 
 import numpy as np
 
+from entourage.data.image_set import Items
 from entourage.errors import InputError
+from entourage.figures.appearance import Appearance
 from entourage.figures.retrieval import choose_queries
 from entourage.runtime.randomness import generator
-from entourage.values import Embeddings, Neighbors
+from entourage.values import Embeddings, FloatArray, IntArray, LabelArray, Neighbors
 
 __all__ = ["SHOWN", "choose_changed", "choose_row", "choose_rows", "first", "most_changed", "sheet_size"]
 
 SHOWN = 8  # neighbours of a query
 
 
-def choose_rows(items: Embeddings, points: int | None, seed: int) -> np.ndarray | None:
-    """Rows of at most `points` items, ascending; None for all.
+def choose_rows(items: Embeddings, points: int | None, seed: int) -> IntArray | None:
+    """Choose rows of at most `points` items, ascending; None for all.
 
-    Where labels are known they are whole classes, drawn by the seed, as long as there is room: items of a class say
-    more together. The first class that is too large for what is left is cut.
+    Where labels are known, whole classes are drawn by the seed as long as there is room, because items of a class say
+    more together. The first class that is too large for the remaining room is cut.
     """
     if points is None or points >= len(items):
         return None
@@ -30,41 +32,39 @@ def choose_rows(items: Embeddings, points: int | None, seed: int) -> np.ndarray 
     return np.sort(np.argsort(place, kind="stable")[:points])
 
 
-def choose_row(items, query: str | None, otherwise: int | None) -> int | None:
-    """The row of the query with that id; items: Embeddings or an image set."""
-    if query is None:
-        return otherwise
+def choose_row(items: Items, query: str) -> int:
+    """Return the row of the query with that id; `items` are Embeddings or an image set."""
     found = np.flatnonzero(items.ids.astype(str) == str(query))
     if not len(found):
         raise InputError(
-            f"the query is {query!r}, which is no id of the {len(items)} items; wanted one like {_some(items.ids)}"
+            f"the query is {query!r}, which is not an id of the {len(items)} items; wanted one like {_some(items.ids)}"
         )
     return int(found[0])
 
 
-def _some(ids: np.ndarray) -> str:
+def _some(ids: LabelArray) -> str:
     *first, last = map(str, ids[:3])
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def choose_changed(gains: np.ndarray | None, before: Neighbors, after: Neighbors, count: int) -> np.ndarray:
-    """Rows of half as many gains and half as many losses; without labels, of those whose neighbours changed most."""
+def choose_changed(gains: FloatArray | None, before: Neighbors, after: Neighbors, count: int) -> IntArray:
+    """Choose rows, half of them gains and half losses; without labels, those whose neighbours changed most."""
     if gains is None:
         return most_changed(before, after, count)
     chosen = choose_queries(gains, n_best=count // 2, n_worst=count - count // 2)
     return chosen if len(chosen) else np.arange(min(count, len(gains)))  # nothing changed: the first ones
 
 
-def sheet_size(shown) -> tuple[int, int]:
-    """How many queries a sheet has, and neighbours of each: fewer where they are no pictures, which take more room."""
+def sheet_size(shown: Appearance) -> tuple[int, int]:
+    """Return how many queries a sheet shows, and how many neighbours of each: fewer for texts and ids."""
     return (8, SHOWN) if shown.kind == "pictures" else (4, 5)
 
 
 def first(found: Neighbors, count: int) -> Neighbors:
-    """The nearest ones of each."""
+    """Keep the `count` nearest neighbours of each query."""
     return Neighbors(found.rows[:, :count], found.similarities[:, :count])
 
 
-def most_changed(before: Neighbors, after: Neighbors, count: int) -> np.ndarray:
+def most_changed(before: Neighbors, after: Neighbors, count: int) -> IntArray:
     """Rows of the items that keep the fewest neighbours, (count,); ties by row."""
     return np.argsort(before.kept_in(after), kind="stable")[:count]

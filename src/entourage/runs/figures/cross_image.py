@@ -3,8 +3,13 @@
 Also used by benchmarks/cross_image.py, from an encoder and blocks that are no run.
 """
 
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from entourage.data.image_set import ImageSet, labels_of
+from entourage.encoders.protocol import FeatureMapEncoder
 from entourage.errors import InputError
 from entourage.figures.attention_maps import draw_attention
 from entourage.figures.gradients import draw_gradients
@@ -15,12 +20,16 @@ from entourage.runs.figures.options import FigureOptions
 from entourage.runs.figures.training import source_of
 from entourage.runs.layout import CROSS_IMAGE
 from entourage.runs.training_run import TrainingRun
-from entourage.systems.cross_image.blocks import load_blocks
-from entourage.systems.cross_image.encoding import encode
+from entourage.runtime.progress import Progress
+from entourage.systems.cross_image.blocks import CrossImageBlocks, load_blocks
+from entourage.systems.cross_image.encoding import EncodedImages, encode
 from entourage.systems.cross_image.maps import attention_maps, best_triples
 from entourage.systems.cross_image.parts import find_parts, key_space
 from entourage.systems.cross_image.probe import EDGES, read_gradients
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["attention", "attention_figure", "counts_by_epoch", "gradients", "part_figure", "parts", "shown_blocks"]
 
@@ -29,7 +38,7 @@ PART_IMAGES, PLACES_EACH, FOUND = 3, 2, 10
 _MOST = 2000  # pictures among which triples and parts are looked for, unless more are asked for
 
 
-def gradients(run: TrainingRun, options: FigureOptions):
+def gradients(run: TrainingRun, options: FigureOptions) -> "Figure":
     """Gradients at the encoder's output, with the blocks and, at the same weights, without them."""
     entries = read_gradients(run.folder)
     counts = {
@@ -39,55 +48,68 @@ def gradients(run: TrainingRun, options: FigureOptions):
     return draw_gradients(counts, EDGES, f"Gradients at the encoder's output, {source_of(run)}")
 
 
-def counts_by_epoch(entries: list[dict], name: str) -> dict[int, np.ndarray]:
+def counts_by_epoch(entries: list[dict], name: str) -> dict[int, IntArray]:
     return {entry["epoch"]: np.array(entry[name]) for entry in entries}
 
 
-def attention(run: TrainingRun, options: FigureOptions):
+def attention(run: TrainingRun, options: FigureOptions) -> "Figure":
     """Where the nearest picture of its class and the nearest of another look in a picture."""
     images, _, blocks, encoded = _encoded(run, options)
-    anchor = choose_row(images, options.query, otherwise=None)
+    anchor = None if options.query is None else choose_row(images, options.query)
     return attention_figure(blocks, encoded, images, _triple(encoded, images, anchor))
 
 
-def parts(run: TrainingRun, options: FigureOptions):
+def parts(run: TrainingRun, options: FigureOptions) -> "Figure":
     """Places of pictures, and the most similar places of other pictures."""
     images, encoder, blocks, encoded = _encoded(run, options)
-    triples = best_triples(encoded, images.labels, PART_IMAGES)
+    triples = best_triples(encoded, labels_of(images), PART_IMAGES)
     _check_found(triples)
     return part_figure(encoder, blocks, encoded, images, triples, run.progress)
 
 
-def _encoded(run: TrainingRun, options: FigureOptions) -> tuple:
+class _Seen(NamedTuple):
+    """Pictures, and how the encoder and the blocks of a run see them."""
+
+    images: ImageSet
+    encoder: FeatureMapEncoder
+    blocks: CrossImageBlocks
+    encoded: EncodedImages
+
+
+def _encoded(run: TrainingRun, options: FigureOptions) -> _Seen:
     """Test pictures, whole classes of them where they are many, and how the run's encoder and blocks see them."""
     queries, gallery = run.loaded  # not all embedded, as for tests: a part of them is looked at
     images = queries if gallery is None else gallery
+    if isinstance(images, Embeddings):
+        raise InputError(f"{source_of(run)} holds vectors; wanted pictures: train on pictures")
     labelled = Embeddings(np.ones((len(images), 1), np.float32), images.ids, images.labels)
     rows = choose_rows(labelled, options.points or _MOST, options.seed)
     if rows is not None:
         images = images.take(rows if options.query is None else _with_query(rows, images, options.query))
-    encoder, blocks = run.encoder, load_blocks(run.folder / CROSS_IMAGE)
+    encoder, blocks = cast(FeatureMapEncoder, run.encoder), load_blocks(run.folder / CROSS_IMAGE)
     encoded = encode(encoder, blocks, images, strict=False, progress=run.progress)
     warn_of_corrupt(list(encoded.corrupt), len(images))
-    images = images.take(np.flatnonzero(np.isin(images.ids, encoded.ids)))
-    return images, encoder, blocks, encoded
+    if encoded.ids is not None:
+        images = images.take(np.flatnonzero(np.isin(images.ids, encoded.ids)))
+    return _Seen(images, encoder, blocks, encoded)
 
 
-def _with_query(rows: np.ndarray, images, query: str) -> np.ndarray:
+def _with_query(rows: IntArray, images: ImageSet, query: str) -> IntArray:
     """The rows, and the picture that is asked for with its class, or as much of it as there are rows."""
-    row = choose_row(images, query, otherwise=None)
-    same = np.flatnonzero(images.labels == images.labels[row])[: len(rows)]
+    row, labels = choose_row(images, query), labels_of(images)
+    same = np.flatnonzero(labels == labels[row])[: len(rows)]
     return np.union1d(rows, [row, *same])
 
 
-def _triple(encoded, images, anchor: int | None) -> np.ndarray:
+def _triple(encoded: EncodedImages, images: ImageSet, anchor: int | None) -> IntArray:
     """(a, same, other): of the hardest picture, or of the one that is asked for."""
+    labels = labels_of(images)
     if anchor is None:
-        triples = best_triples(encoded, images.labels, 1)
+        triples = best_triples(encoded, labels, 1)
         _check_found(triples)
         return triples[0]
     similarities = (encoded.vectors @ encoded.vectors[anchor]).numpy()
-    same = images.labels == images.labels[anchor]
+    same = labels == labels[anchor]
     others = np.arange(len(images)) != anchor
     masks = [same & others, ~same]
     if not all(mask.any() for mask in masks):
@@ -98,30 +120,41 @@ def _triple(encoded, images, anchor: int | None) -> np.ndarray:
     return np.array([anchor, *(np.where(mask, similarities, -np.inf).argmax() for mask in masks)])
 
 
-def _check_found(triples: np.ndarray) -> None:
+def _check_found(triples: IntArray) -> None:
     if not len(triples):
-        raise InputError("no picture has one of its class and one of another near it; wanted some: bring more pictures")
+        raise InputError(
+            "no picture has one of its class and one of another near it; wanted at least one: add pictures"
+        )
 
 
 # ---- from an encoder and its blocks ------------------------------------------------------------------------------
 
 
-def attention_figure(blocks, encoded, images, triple):
+def attention_figure(blocks: CrossImageBlocks, encoded: EncodedImages, images: ImageSet, triple: IntArray) -> "Figure":
+    """Where the second and the third picture of a triple (3,) look in the first."""
+    labels = labels_of(images)
     anchor, same, other = map(int, triple)
-    names = [f"{role}: {images.labels[row]}" for role, row in zip(("Ia", "I1", "I2"), triple, strict=True)]
+    names = [f"{role}: {labels[row]}" for role, row in zip(("Ia", "I1", "I2"), triple, strict=True)]
     maps = attention_maps(blocks, encoded, anchor, [same, other])
     title = "Where I1 (same class) and I2 (another) look in Ia"
     return draw_attention([_pixels(images, int(row)) for row in triple], names, maps, shown_blocks(len(blocks)), title)
 
 
 def shown_blocks(count: int) -> list[int]:
-    """Those of the paper where there are as many, else the first, the middle and the last."""
+    """Choose the blocks shown in the paper where there are as many, else the first, the middle and the last."""
     return list(BLOCKS) if count >= BLOCKS[-1] else sorted({1, (count + 1) // 2, count})
 
 
-def part_figure(encoder, blocks, encoded, images, triples, progress):
-    """For some images the places their nearest image of the class attends to most, and the most similar elsewhere."""
-    space = key_space(encoder, blocks, images, progress=progress)
+def part_figure(
+    encoder: FeatureMapEncoder,
+    blocks: CrossImageBlocks,
+    encoded: EncodedImages,
+    images: ImageSet,
+    triples: IntArray,
+    progress: Progress | None,
+) -> "Figure":
+    """Draw, for some images, the places that their nearest image of the class attends to most, and similar ones."""
+    labels, space = labels_of(images), key_space(encoder, blocks, images, progress=progress)
     chosen = []
     for anchor, same, _ in triples[:PART_IMAGES]:
         heat = attention_maps(blocks, encoded, int(anchor), [int(same)])[0].mean(axis=0)
@@ -130,17 +163,18 @@ def part_figure(encoder, blocks, encoded, images, triples, progress):
     rows = []
     for number, (row, *place) in enumerate(chosen):
         parts = [
-            {"picture": _pixels(images, int(r)), "place": p, "right": images.labels[r] == images.labels[row]}
+            {"picture": _pixels(images, int(r)), "place": p, "right": labels[r] == labels[row]}
             for r, p in zip(found.rows[number], found.places[number], strict=True)
         ]
-        name = str(images.labels[row])
+        name = str(labels[row])
         rows.append({"picture": _pixels(images, row), "name": name, "place": place, "found": parts})
     return draw_parts(rows, "Parts found through the keys of the last block, without labels", space.shape)
 
 
-def _peaks(heat: np.ndarray, count: int) -> list[tuple[int, int]]:
+def _peaks(heat: FloatArray, count: int) -> list[tuple[int, int]]:
     """The strongest places (y, x), no two of them neighbours."""
-    left, peaks = heat.copy(), []
+    left = heat.copy()
+    peaks: list[tuple[int, int]] = []
     for _ in range(count):
         y, x = np.unravel_index(left.argmax(), left.shape)
         peaks.append((int(y), int(x)))
@@ -148,5 +182,5 @@ def _peaks(heat: np.ndarray, count: int) -> list[tuple[int, int]]:
     return peaks
 
 
-def _pixels(images, row: int) -> np.ndarray:
+def _pixels(images: ImageSet, row: int) -> NDArray[Any]:
     return np.asarray(images.picture(row))

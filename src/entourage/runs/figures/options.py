@@ -1,4 +1,4 @@
-"""What can be asked of a picture."""
+"""Options of a figure."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,13 @@ DRIFTING = 480
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """Of every kind of picture at once; each takes what concerns it."""
+    """Options of all kinds of figure; each kind uses those that concern it."""
 
     query: str | None = None
     """The id of the query to show. None: the one that changed most for the better."""
     points: int | None = None
-    """At most so many items, whole classes where labels are known. None: all, or as many as can be scored at once."""
+    """At most this many items, in whole classes where labels are known. None: all, or as many as can be scored."""
     seed: int = 0
-    """Decides everything random."""
+    """Seed of everything drawn at random."""
     slices: int | None = None
     """Into how many slices an embedding is cut; None: as many as there are learners."""
-    motion: bool = False
-    """Frames instead of a figure, where there is motion to show."""

@@ -1,5 +1,8 @@
 """Pictures of a refinement: each takes from the run what its figure wants."""
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from entourage.evaluation import evaluate_embeddings
@@ -9,34 +12,53 @@ from entourage.neighbors import own_gallery_rows, search
 from entourage.runs.figures.choosing import SHOWN, choose_changed, choose_row, choose_rows, first, sheet_size
 from entourage.runs.figures.options import FigureOptions
 from entourage.runs.refinement_run import RefinementRun, refined_steps
-from entourage.values import Embeddings, Neighbors
+from entourage.values import Embeddings, FloatArray, IntArray, Neighbors
 
-__all__ = ["changed_queries", "drift", "grid", "query", "sheet", "steps"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from PIL.Image import Image
+
+    from entourage.figures.motion import DriftFrames
+
+__all__ = ["changed_queries", "drift", "drift_motion", "grid", "query", "sheet", "steps"]
 
 MOST_SCORED = 10_000  # items that are scored again and again, unless more are asked for
 MOST_REFINED = 2000  # items that are refined again and again
 _NEIGHBORS = (4, 8, 16, 32, 64)
+_DRIFT = "Where refinement moves the items"
 
 
-def drift(run: RefinementRun, options: FigureOptions):
-    """Items before and after in one plane; as motion, at every step too."""
+def drift(run: RefinementRun, options: FigureOptions) -> "Figure":
+    """Items before and after in one plane."""
     from entourage.figures.drift import draw_drift
+
+    rows, positions = _drifting(run, options, motion=False)
+    # The ends alone are drawn, but it is said which step the last is.
+    straight = np.linspace(positions[0], positions[-1], max(1, run.n_steps) + 1)
+    note = _drift_note(run, len(rows), motion=False)
+    return draw_drift(straight, part_of(run.appearance, rows), _DRIFT, note=note)
+
+
+def drift_motion(run: RefinementRun, options: FigureOptions) -> "DriftFrames":
+    """Items in one plane at every step, as motion."""
     from entourage.figures.motion import drift_frames
 
-    rows = choose_rows(run.items, options.points, options.seed)
-    rows = np.arange(len(run.items)) if rows is None else rows
-    path = _path(run, rows, options.motion)
+    rows, positions = _drifting(run, options, motion=True)
+    note = _drift_note(run, len(rows), motion=True)
+    return drift_frames(positions, part_of(run.appearance, rows), _DRIFT, note=note)
+
+
+def _drifting(run: RefinementRun, options: FigureOptions, motion: bool) -> tuple[IntArray, FloatArray]:
+    """The rows (n,) that are shown, and where they lie: at every step, (T + 1, n, 2), or first and last, (2, n, 2)."""
+    chosen = choose_rows(run.items, options.points, options.seed)
+    rows = np.arange(len(run.items)) if chosen is None else chosen
+    path = _path(run, rows, motion)
     start = run.items.take(rows) if path.shape[2] == run.items.dim else Embeddings.from_vectors(path[0])
-    by = {"seed": options.seed, "progress": run.progress}
-    positions = follow(lay_out(start, **by), path, **by)
-    if not options.motion:  # which draws the ends alone, but says which step the last is
-        positions = np.linspace(*positions, max(1, run.n_steps) + 1)
-    shown = part_of(run.appearance, rows)
-    draw = drift_frames if options.motion else draw_drift
-    return draw(positions, shown, "Where refinement moves the items", note=_drift_note(run, len(rows), options.motion))
+    begun = lay_out(start, seed=options.seed, progress=run.progress)
+    return rows, follow(begun, path, seed=options.seed, progress=run.progress)
 
 
-def _path(run: RefinementRun, rows: np.ndarray, motion: bool) -> np.ndarray:
+def _path(run: RefinementRun, rows: IntArray, motion: bool) -> FloatArray:
     """(T + 1, n, d) of the rows; the first and the last step alone, which are at hand, where nothing moves."""
     if motion or run.items.dim != run.refined.dim:
         steps = run.trajectory_of(rows).steps
@@ -51,26 +73,28 @@ def _drift_note(run: RefinementRun, count: int, motion: bool) -> str:
     return f"{_count(count, len(run.items))}{alone}; t-SNE of the raw vectors, {way}"
 
 
-def query(run: RefinementRun, options: FigureOptions):
-    """One query: its neighbours before and after and, where a refiner tells, what it looked at in between."""
+def query(run: RefinementRun, options: FigureOptions) -> "Figure":
+    """Draw one query: its neighbours before and after and, where the refiner tells, what it attended to in between."""
     from entourage.figures.query import draw_query
 
-    row = choose_row(run.items, options.query, int(changed_queries(run, 2)[0]))
+    row = int(changed_queries(run, 2)[0]) if options.query is None else choose_row(run.items, options.query)
     before, after = (_one(run.neighbors[when], row) for when in ("before", "after"))
     gallery = run.items if run.context is None else run.context
+    looked_at, weights = _attention(run, row, gallery) if run.has_refiner else (None, None)
     return draw_query(
         run.appearance,
         row,
         before,
         after,
-        *(_attention(run, row, gallery) if run.has_refiner else (None, None)),
+        looked_at,
+        weights,
         _query_title(run, row),
         gallery=run.gallery_appearance,
         positions=ranks_of(run.items, row, gallery, after.rows[0]),
     )
 
 
-def _attention(run: RefinementRun, row: int, gallery: Embeddings) -> tuple[np.ndarray, np.ndarray]:
+def _attention(run: RefinementRun, row: int, gallery: Embeddings) -> tuple[IntArray, FloatArray]:
     """Rows (k,) of the gallery that an item looked at, and how much at each step, (T, k)."""
     attention = run.attention_of([row])
     row_of = {item: place for place, item in enumerate(gallery.ids.tolist())}
@@ -79,13 +103,13 @@ def _attention(run: RefinementRun, row: int, gallery: Embeddings) -> tuple[np.nd
 
 def _query_title(run: RefinementRun, row: int) -> str:
     item, scores = run.items.ids[row], run.per_query  # the id is what --query takes
-    if scores is None:
+    if scores is None or run.items.labels is None:
         return f"Item {item}"
     before, after = (100 * scores[when]["map@r"][row] for when in ("before", "after"))
     return f"Query of “{run.items.labels[row]}”: average precision {before:.0f} → {after:.0f} %, item {item}"
 
 
-def ranks_of(items: Embeddings, row: int, gallery: Embeddings, rows: np.ndarray) -> np.ndarray:
+def ranks_of(items: Embeddings, row: int, gallery: Embeddings, rows: IntArray) -> IntArray:
     """Where these rows of the gallery stand when item `row` is searched in it, counted from 1.
 
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.6, 0.8], [0.8, 0.6]])
@@ -101,7 +125,7 @@ def ranks_of(items: Embeddings, row: int, gallery: Embeddings, rows: np.ndarray)
     return ranks[rows]
 
 
-def sheet(run: RefinementRun, options: FigureOptions):
+def sheet(run: RefinementRun, options: FigureOptions) -> "Figure":
     """Queries with what they find before and after, the biggest gains first, then the biggest losses."""
     from entourage.figures.retrieval import draw_retrieval
 
@@ -115,7 +139,7 @@ def sheet(run: RefinementRun, options: FigureOptions):
     return draw_retrieval(shown, before, after, chosen, gains, title, gallery=run.gallery_appearance)
 
 
-def steps(run: RefinementRun, options: FigureOptions):
+def steps(run: RefinementRun, options: FigureOptions) -> "Figure":
     """Scores after each step, relative to the raw vectors."""
     from entourage.figures.steps import draw_steps
 
@@ -129,17 +153,18 @@ def steps(run: RefinementRun, options: FigureOptions):
     return draw_steps(curves, "Scores after each step", _scored_note(run, items[0]))
 
 
-def _trajectories(run: RefinementRun, rows) -> tuple[list, list]:
+def _trajectories(run: RefinementRun, rows: IntArray | None) -> tuple[list[Embeddings], Sequence[Embeddings | None]]:
     """Items and gallery (or None) after 0..T steps; items are searched among the rows that are scored."""
     queries = run.items if rows is None else run.items.take(rows)
-    items = [queries.replace_vectors(step) for step in (run.trajectory if rows is None else run.trajectory_of(rows))]
-    if run.context is None:
+    path = run.trajectory if rows is None else run.trajectory_of(rows)
+    items = [queries.replace_vectors(step) for step in path.steps]
+    if run.context is None or run.context_trajectory is None:
         return items, [None] * len(items)
     return items, [run.context.replace_vectors(step) for step in run.context_trajectory.steps]
 
 
-def grid(run: RefinementRun, options: FigureOptions):
-    """Recall@1 by how many neighbours are looked at and how many steps are taken, by refining again."""
+def grid(run: RefinementRun, options: FigureOptions) -> "Figure":
+    """Draw recall@1 by number of neighbours and number of steps, refining again for each."""
     from entourage.figures.grid import draw_grid
 
     rows = _scored_rows(run, options, MOST_REFINED)
@@ -164,12 +189,12 @@ def _recalls(run: RefinementRun, items: Embeddings, k: int) -> list[float]:
     """Recall@1 in percent after 0..T steps with k neighbours."""
     refiner = run.refiner.with_neighbors(k)
     queries = refined_steps(refiner, items, run.context, run.n_steps)
-    gallery = [None] * len(queries)
+    gallery: Sequence[Embeddings | None] = [None] * len(queries)
     if run.context is not None:
-        gallery = refined_steps(refiner, run.context, None, run.n_steps)
+        among = refined_steps(refiner, run.context, None, run.n_steps)
+        gallery = [run.context.replace_vectors(step) for step in among.steps]
     recalls = []
-    for step, among in zip(queries, gallery, strict=True):
-        target = None if among is None else run.context.replace_vectors(among)
+    for step, target in zip(queries.steps, gallery, strict=True):
         scores = evaluate_embeddings(items.replace_vectors(step), target, nmi=False)
         recalls.append(100 * scores.metrics["recall@1"])
     return recalls
@@ -178,29 +203,33 @@ def _recalls(run: RefinementRun, items: Embeddings, k: int) -> list[float]:
 # ---- shared ------------------------------------------------------------------------------------------------------
 
 
-def changed_queries(run: RefinementRun, count: int) -> np.ndarray:
-    """Rows of the queries that a picture or a report shows; how many neighbours it shows of each decides nothing."""
+def changed_queries(run: RefinementRun, count: int) -> IntArray:
+    """Choose the queries that a figure or a report shows, whatever the number of neighbours it shows of each."""
     return choose_changed(run.gains, *rankings(run, SHOWN), count)
 
 
 def rankings(run: RefinementRun, shown: int) -> tuple[Neighbors, Neighbors]:
-    """The nearest items of each before and after, as many as are shown."""
-    return tuple(first(run.neighbors[when], shown) for when in ("before", "after"))
+    """Return the nearest items of each query before and after, as many as are shown."""
+    return first(run.neighbors["before"], shown), first(run.neighbors["after"], shown)
 
 
-def part_of(shown: Appearance, rows: np.ndarray) -> Appearance:
-    """How these rows look."""
-    picture = shown.picture and (lambda row: shown.picture(int(rows[row])))
+def part_of(shown: Appearance, rows: IntArray) -> Appearance:
+    """Return how the items in these rows are shown."""
+    picture = None if shown.picture is None else _picture_of(shown.picture, rows)
     texts = None if shown.texts is None else [shown.texts[row] for row in rows]
     columns = [None if each is None else each[rows] for each in (shown.labels, shown.cameras, shown.sequences)]
     return Appearance(shown.ids[rows], columns[0], picture, texts, *columns[1:])
+
+
+def _picture_of(picture: "Callable[[int], Image]", rows: IntArray) -> "Callable[[int], Image]":
+    return lambda row: picture(int(rows[row]))
 
 
 def _one(found: Neighbors, row: int) -> Neighbors:
     return Neighbors(found.rows[[row]], found.similarities[[row]])
 
 
-def _scored_rows(run: RefinementRun, options: FigureOptions, most: int) -> np.ndarray | None:
+def _scored_rows(run: RefinementRun, options: FigureOptions, most: int) -> IntArray | None:
     return choose_rows(run.items, options.points or most, options.seed)
 
 

@@ -1,11 +1,20 @@
 """Pictures of a run of `entourage train`."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from entourage.data.image_set import Items, labels_of
+from entourage.errors import InputError
 from entourage.runs.figures.choosing import first, sheet_size
 from entourage.runs.figures.options import FigureOptions
 from entourage.runs.training_run import TrainingRun
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray, IntArray, LabelArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from entourage.systems.divide_and_conquer.analysis import SliceScores
 
 __all__ = ["learners", "sheet", "specialities", "training"]
 
@@ -14,26 +23,26 @@ LOST_AT = 30  # the paper's, for sets in which a query of several items can be l
 _LOST_AT_OF_FEW = 5
 
 
-def training(run: TrainingRun, options: FigureOptions):
+def training(run: TrainingRun, options: FigureOptions) -> "Figure":
     """Loss and held-out score by epoch."""
     from entourage.figures.training import draw_training
 
     return draw_training(run.log, f"{run.system} on {source_of(run)}", score_title="held-out MAP@R, %")
 
 
-def sheet(run: TrainingRun, options: FigureOptions):
+def sheet(run: TrainingRun, options: FigureOptions) -> "Figure":
     """Queries of the unseen classes and what they find, from the best found to the worst."""
     from entourage.figures.retrieval import draw_retrieval
 
     precision, shown = run.per_query["map@r"], run.appearance
     queries, neighbors = sheet_size(shown)
     found = first(run.neighbors, neighbors)
-    chosen = spread_queries(precision, run.embedded[0].labels, queries)
+    chosen = spread_queries(precision, labels_of(run.embedded[0]), queries)
     title = "Queries from best to worst found (✓ same label, ✗ another)"
     return draw_retrieval(shown, None, found, chosen, None, title, gallery=run.gallery_appearance)
 
 
-def spread_queries(precision: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
+def spread_queries(precision: FloatArray, labels: LabelArray, count: int) -> IntArray:
     """Rows of queries from the best to the worst average precision, evenly apart, of different classes if possible.
 
     >>> spread_queries(np.array([0.1, 0.9, 0.5, 0.4]), np.array(["a", "a", "b", "c"]), 3).tolist()
@@ -50,20 +59,22 @@ def spread_queries(precision: np.ndarray, labels: np.ndarray, count: int) -> np.
     return np.array(sorted(chosen, key=lambda row: -precision[row]), int)
 
 
-def learners(run: TrainingRun, options: FigureOptions):
+def learners(run: TrainingRun, options: FigureOptions) -> "Figure":
     """Recall of the first m learners, or slices, together."""
     from entourage.figures.slices import draw_first_slices
 
     scores = _slices(run, options)
     name = f"{run.system}, {len(scores.only)} slices"
-    return draw_first_slices({name: scores.first}, f"{source_of(run)}: recall of the first m slices, {_among(run)}")
+    return draw_first_slices({name: {**scores.first}}, f"{source_of(run)}: recall of the first m slices, {_among(run)}")
 
 
-def specialities(run: TrainingRun, options: FigureOptions):
+def specialities(run: TrainingRun, options: FigureOptions) -> "Figure":
     """Queries that one learner alone finds."""
     from entourage.figures.slices import draw_specialities
 
     scores, items = _slices(run, options), _searched(run)
+    if isinstance(items, Embeddings):
+        raise InputError(f"{source_of(run)} holds vectors; wanted pictures to show: train on pictures")
     pictures = [[items.picture(int(row)) for row in rows[:10]] for rows in scores.only]
     title = f"{source_of(run)}: queries that one learner alone finds (R@1 = 1, R@{_lost_at(items)} = 0 of all others)"
     if run.embedded[1] is not None:  # in few words: there is room for one line
@@ -71,7 +82,7 @@ def specialities(run: TrainingRun, options: FigureOptions):
     return draw_specialities(pictures, [len(rows) for rows in scores.only], title)
 
 
-def _slices(run: TrainingRun, options: FigureOptions):
+def _slices(run: TrainingRun, options: FigureOptions) -> "SliceScores":
     from entourage.systems.divide_and_conquer.analysis import score_slices
 
     queries, gallery = run.embedded
@@ -85,16 +96,16 @@ def _among(run: TrainingRun) -> str:
     return "unseen classes" if run.embedded[1] is None else "gallery searched among itself"
 
 
-def _searched(run: TrainingRun):
+def _searched(run: TrainingRun) -> Items:
     queries, gallery = run.tests
     return queries if gallery is None else gallery
 
 
-def _lost_at(items: Embeddings) -> int:
+def _lost_at(items: Items) -> int:
     """How deep others must find nothing: less deep in small sets, where hardly a query is lost at thirty."""
     return LOST_AT if len(items) >= 20_000 else _LOST_AT_OF_FEW
 
 
 def source_of(run: TrainingRun) -> str:
-    """What it was tested on, shortly."""
+    """Name the data that the run was tested on, in short."""
     return run.config["data"]["source"].rstrip("/").rpartition("/")[2]

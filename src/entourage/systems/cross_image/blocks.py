@@ -19,7 +19,8 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from entourage.errors import InputError
-from entourage.refiner.paper.attention import CrossAttention, glorot_linear
+from entourage.refiner.paper.attention import CrossAttention
+from entourage.refiner.paper.projections import glorot_linear
 from entourage.stores import read_model, usable_model, write_model
 
 __all__ = ["CrossImageBlocks", "load_blocks", "save_blocks"]
@@ -37,11 +38,11 @@ class CrossImageBlocks(nn.Module):
     Parameters
     ----------
     dim : int
-        d.
+        d, the dimensions of the embeddings.
     channels : int
-        c, of the feature maps.
+        c, the channels of the feature maps.
     n_blocks : int
-        N.
+        N, the number of blocks.
     """
 
     places: Any  # a Sequential of Linear and LayerNorm
@@ -59,7 +60,7 @@ class CrossImageBlocks(nn.Module):
         self.scale = math.sqrt(dim)
 
     def __len__(self) -> int:
-        """N."""
+        """N, the number of blocks."""
         return len(self.blocks)
 
     @property
@@ -213,11 +214,11 @@ def save_blocks(folder: str | PathLike[str], blocks: CrossImageBlocks, *, overwr
     Parameters
     ----------
     folder : path-like
-        Where to.
+        The folder to write.
     blocks : CrossImageBlocks
         What is written.
     overwrite : bool
-        Whether a model that is there already is replaced.
+        Whether an existing model is replaced.
     """
     weights = {name: value.detach().cpu().contiguous() for name, value in blocks.state_dict().items()}
     write_model(folder, _KIND, {"options": blocks.options}, weights, overwrite=overwrite)

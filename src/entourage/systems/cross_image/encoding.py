@@ -57,15 +57,15 @@ def encode(
     Parameters
     ----------
     encoder : FeatureMapEncoder
-        Of the run.
+        The encoder of a run.
     blocks : CrossImageBlocks
-        Of the same run.
+        The blocks of the same run.
     images : ImageSet
         N pictures.
     at_once : int
         Pictures in a batch.
     workers : int, optional
-        Threads that decode; default: one per core.
+        Number of threads that decode; default: one per core.
     strict : bool
         Whether a picture that cannot be decoded raises CorruptImage; if not, it is missing, and named.
     progress : Progress, optional
@@ -74,7 +74,7 @@ def encode(
     Returns
     -------
     EncodedImages
-        Of the pictures that could be decoded.
+        The pictures that could be decoded.
     """
     rows, vectors, context = [], [], []
     shape: tuple[int, int] = (0, 0)

@@ -34,11 +34,11 @@ class KeySpace:
 
     @property
     def places(self) -> int:
-        """L, places of an image."""
+        """L, the number of places of an image."""
         return self.shape[0] * self.shape[1]
 
     def __len__(self) -> int:
-        """N, images."""
+        """N, the number of images."""
         return len(self.keys) // self.places
 
 
@@ -69,7 +69,7 @@ def key_space(
     Parameters
     ----------
     encoder, blocks
-        Of one run.
+        The encoder and the blocks of one run.
     images : ImageSet
         N pictures.
     block : int, optional
@@ -77,7 +77,7 @@ def key_space(
     at_once : int
         Pictures in a batch.
     workers : int, optional
-        Threads that decode; default: one per core.
+        Number of threads that decode; default: one per core.
     progress : Progress, optional
         Called as progress(title, done, total).
 

@@ -40,7 +40,7 @@ class GradientProbe:
     batches : int
         How many batches of an epoch are counted, the first ones.
     file : Path, optional
-        Gets a JSON line for each epoch; it is replaced with every batch, so that a resumed run goes on with it.
+        Receives a JSON line for each epoch; it is replaced with every batch, so that a resumed run can continue it.
     """
 
     def __init__(self, batches: int = 1, file: Path | None = None) -> None:

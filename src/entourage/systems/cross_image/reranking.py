@@ -33,7 +33,7 @@ def rerank(
     Parameters
     ----------
     blocks : CrossImageBlocks
-        Of a run.
+        The blocks of a run.
     queries : EncodedImages
         N images.
     gallery : EncodedImages, optional
@@ -77,7 +77,7 @@ def conditional_similarity(
     Parameters
     ----------
     blocks : CrossImageBlocks
-        Of a run.
+        The blocks of a run.
     left, right : EncodedImages
         Two sets, or twice the same.
     left_rows, right_rows : array of int, shape (P,)

@@ -17,17 +17,17 @@ class CrossImageSettings(EncoderSettings):
     """Cross-attention from an image's embedding into the feature map of the image it is compared with."""
 
     loss: str = "ms"
-    """Of similarities: ms or ms-printed."""
+    """The loss, a loss of similarities: ms or ms-printed."""
     loss_options: dict[str, Any] = field(default_factory=dict)
-    """What the loss takes besides."""
+    """Further options of the loss."""
     blocks: int = 6
-    """Cross-attention blocks."""
+    """Number of cross-attention blocks."""
     conditional_weight: float = 0.5
     """Share of the conditional similarities in the loss, the rest being the unconditional ones'; 0 is the baseline."""
     negatives: int | None = None
-    """Condition each image on so many of the most similar images of other classes only; None for all of the batch."""
+    """Condition each image on this many of the most similar images of other classes; None for all of the batch."""
     block_learning_rate: float | None = None
-    """Of the blocks; None for the encoder's."""
+    """Learning rate of the blocks; None for the encoder's."""
     pairs_at_once: int = 2048
     """Pairs whose activations are computed together; fewer take less memory."""
     recompute: bool | None = None

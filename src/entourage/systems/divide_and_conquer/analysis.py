@@ -28,7 +28,7 @@ class SliceScores:
     correlation: float
     """Mean absolute correlation between dimensions of different slices."""
     only: list[np.ndarray]
-    """Of every slice, the rows of the queries that it alone finds."""
+    """For every slice, the rows of the queries that it alone finds."""
 
 
 def score_slices(
@@ -57,7 +57,7 @@ def score_slices(
     Returns
     -------
     SliceScores
-        Of every slice alone, and of the first ones together.
+        Scores of every slice alone, and of the first slices together.
     """
     if items.labels is None:
         raise InputError("the embeddings have no labels; wanted one for each item, to tell right from wrong")
@@ -152,9 +152,9 @@ def only_one_finds(before: np.ndarray, *, found_at: int = 1, lost_at: int = 30) 
     before : ndarray of int, shape (K, N)
         How many items stand before the nearest match, slice by slice (see evaluation.nearest_matches).
     found_at : int
-        The slice finds a match among so many: recall@1 is 1.
+        The slice finds a match among this many items: recall@1 is 1.
     lost_at : int
-        No other slice finds one among so many: recall@30 is 0.
+        No other slice finds a match among this many items: recall@30 is 0.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Which learner goes on with which cluster, when the data are clustered anew.
+"""Which learner takes over which cluster when the data are clustered again.
 
-Clusters are numbered anew by every clustering; learners are not. N items, K clusters and as many learners.
+Every clustering numbers its clusters afresh; learners keep their numbers. N items, K clusters and as many learners.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ def overlaps(before: np.ndarray, after: np.ndarray, count: int) -> np.ndarray:
     before, after : ndarray of int, shape (N,)
         The cluster of each item, from 0 to K - 1.
     count : int
-        K.
+        K, the number of clusters.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def overlaps(before: np.ndarray, after: np.ndarray, count: int) -> np.ndarray:
 
 
 def as_learners(before: np.ndarray, after: np.ndarray, count: int) -> np.ndarray:
-    """Name new clusters by the learners that go on with them.
+    """Name new clusters by the learners that take them over.
 
     Learners and clusters are paired one to one such that the sum of intersections over unions of the pairs is largest.
 
@@ -46,7 +46,7 @@ def as_learners(before: np.ndarray, after: np.ndarray, count: int) -> np.ndarray
     after : ndarray of int, shape (N,)
         Its new cluster.
     count : int
-        K.
+        K, the number of clusters.
 
     Returns
     -------

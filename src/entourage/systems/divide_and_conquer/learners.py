@@ -23,11 +23,11 @@ class Learners(nn.Module):
     Parameters
     ----------
     n_items : int
-        n.
+        n, the number of training items.
     losses : list of torch.nn.Module
         One for each learner, of slices (b, d / K).
     whole : torch.nn.Module
-        That of the whole embedding (b, d).
+        The loss of the whole embedding (b, d).
     """
 
     assigned: Tensor
@@ -58,7 +58,7 @@ class Learners(nn.Module):
             Which items they are. Those that are missing, as their pictures cannot be decoded, stay where they are: no
             batch will hold them.
         seed : int
-            Of the clustering.
+            Seed of the clustering.
         first : bool
             Whether no learner has a cluster yet.
         """

@@ -12,7 +12,7 @@ __all__ = ["DivideSettings"]
 class DivideSettings(MetricLossSettings):
     """K learners, each on a slice of the embedding and a cluster of the data; the defaults are the paper's.
 
-    Two are not: its learning rate, 1e-5, is for a pretrained encoder, ours is for one trained from nothing; and
+    Two are not: its learning rate, 1e-5, is for a pretrained encoder, ours is for one trained from scratch; and
     conquer_share is that of its authors' code (100 of 200 epochs), as the paper does not say.
     """
 

@@ -1,4 +1,4 @@
-"""Clusters of items whose classes are not known: k-means, and what scikit-learn has besides.
+"""Clusters of items whose classes are not known: k-means, and further algorithms of scikit-learn.
 
 The paper asks the first four for 900 clusters of some 6,000 and 8,000 items, the last two for eps = 0.9 and min_samples
 = 5 (Table 7). N items.
@@ -29,7 +29,7 @@ def cluster(vectors: np.ndarray, by: str, n_clusters: int | None = None, *, seed
     n_clusters : int, optional
         How many, for the algorithms that take a number; default: an eighth of the items.
     seed : int
-        Of the algorithms that draw.
+        Seed of the algorithms that draw at random.
 
     Returns
     -------

@@ -84,13 +84,13 @@ def find_contexts(
     size : int, optional
         Items in a group by "reciprocal", or in a chunk by "nearest"; default: 7, or all if there are fewer.
     k1 : int
-        Neighbours that "reciprocal" looks at.
+        Number of neighbours that "reciprocal" considers.
     batch : tuple of int
         Chunks in a group, and items in a chunk of a cluster.
     n_clusters : int, optional
         For the algorithms that take a number; default: an eighth of the items.
     seed : int
-        Of the order in which chunks are joined, and of clusters.
+        Seed of the order in which chunks are joined, and of clusters.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def nearest_contexts(items: Embeddings, size: int = GROUP_SIZE, n_chunks: int = 
     n_chunks : int
         Chunks in a group.
     seed : int
-        Of the order in which chunks are joined.
+        Seed of the order in which chunks are joined.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def reciprocal_contexts(items: Embeddings, size: int = GROUP_SIZE, k1: int = K1)
     size : int
         Items in a group: the nearest reciprocal neighbours; where there are fewer, other nearest items fill it.
     k1 : int
-        Neighbours that are looked at.
+        Number of neighbours that are considered.
 
     Returns
     -------
@@ -225,7 +225,7 @@ def cluster_contexts(
     per_cluster : int
         Items in a chunk.
     seed : int
-        Of the chunks, and of the order in which they are joined.
+        Seed of the chunks, and of the order in which they are joined.
 
     Returns
     -------

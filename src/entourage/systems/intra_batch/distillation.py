@@ -20,7 +20,7 @@ def class_probability_loss(student: Tensor, teacher: Tensor, temperature: float 
     student, teacher : Tensor, shape (b, C)
         Logits.
     temperature : float
-        T.
+        T, which divides the logits.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def relation_loss(student: Tensor, teacher: Tensor, angle_weight: float = 2.0) -
     teacher : Tensor, shape (b, d')
         Vectors of any length, which may have other dimensions.
     angle_weight : float
-        Of the angles.
+        Weight of the angles.
 
     Returns
     -------

@@ -47,7 +47,7 @@ def refine_by_messages(
     progress : Progress, optional
         Called as progress(title, done, total).
     **options
-        Those of `find_contexts`.
+        Options of `find_contexts`.
 
     Returns
     -------
@@ -67,16 +67,16 @@ def contexts_for(trained: TrainedNetwork, items: Embeddings, by: str = "reciproc
     trained : TrainedNetwork
         The network of a run.
     items : Embeddings
-        Of as many dimensions as it takes.
+        Items with as many dimensions as the network takes.
     by : str
         One of contexts.CONTEXTS.
     **options
-        Those of `find_contexts`.
+        Options of `find_contexts`.
 
     Returns
     -------
     Contexts
-        Of the items.
+        The contexts of the items.
     """
     if not isinstance(items, Embeddings):
         raise InputError(f"the items are a {type(items).__name__}; wanted Embeddings: Embeddings.from_vectors(items)")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from entourage.errors import InputError
-from entourage.refiner.paper.attention import glorot_linear
+from entourage.refiner.paper.projections import glorot_linear
 
 __all__ = ["MessagePassing", "Messages", "Step"]
 
@@ -26,7 +26,7 @@ class Messages(nn.Module):
     Parameters
     ----------
     dim : int
-        d.
+        d, the dimensions of the embeddings.
     heads : int
         M, a divisor of d.
     dropout : float
@@ -79,7 +79,7 @@ class Step(nn.Module):
     Parameters
     ----------
     dim, heads
-        Of its messages.
+        As in `Messages`.
     feed_forward : int
         Width of the hidden layer of FF, in multiples of dim.
     dropout : float
@@ -112,11 +112,11 @@ class MessagePassing(nn.Module):
     Parameters
     ----------
     dim : int
-        d.
+        d, the dimensions of the embeddings.
     steps : int
-        L.
+        L, the number of message-passing steps.
     heads, feed_forward, dropout
-        Of each step.
+        As in `Step`.
     """
 
     steps: Any  # a ModuleList of Step
@@ -134,7 +134,7 @@ class MessagePassing(nn.Module):
 
     @property
     def dim(self) -> int:
-        """d."""
+        """d, the dimensions of the embeddings."""
         return self.options["dim"]
 
     def forward(self, h: Tensor) -> Tensor:

@@ -28,9 +28,9 @@ class ClassHead(nn.Module):
     Parameters
     ----------
     dim : int
-        d.
+        d, the dimensions of the features.
     n_classes : int
-        C.
+        C, the number of classes.
     """
 
     def __init__(self, dim: int, n_classes: int) -> None:
@@ -103,9 +103,9 @@ class IntraBatchObjective(nn.Module):
     settings : IntraBatchSettings
         Network, classifiers and weights.
     dim : int
-        d.
+        d, the dimensions of the features.
     n_classes : int
-        C.
+        C, the number of classes.
     """
 
     draws: Tensor

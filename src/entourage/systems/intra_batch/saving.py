@@ -59,7 +59,7 @@ def save_network(folder: str | PathLike[str], trained: TrainedNetwork, *, overwr
     trained : TrainedNetwork
         The network.
     overwrite : bool
-        Whether a model that is there already is replaced.
+        Whether an existing model is replaced.
     """
     config = {
         "network": trained.network.options,

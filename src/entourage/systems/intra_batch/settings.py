@@ -7,7 +7,7 @@ from entourage.errors import InputError
 from entourage.runtime.config import check_known
 from entourage.systems.settings import EncoderSettings
 
-__all__ = ["DISTILLATIONS", "IntraBatchSettings", "PRESETS", "StudentSettings"]  # noqa: RUF022 (in the order of `sorted`)
+__all__ = ["DISTILLATIONS", "PRESETS", "IntraBatchSettings", "StudentSettings"]
 
 DISTILLATIONS = ("class-probabilities", "features", "relations")
 _CHOICES = {"auxiliary_head": ("linear", "neck"), "class_columns": ("all", "batch")}
@@ -34,9 +34,9 @@ class IntraBatchSettings(EncoderSettings):
     label_smoothing: float = 0.1
     """Share of the target that goes to all classes alike."""
     network_weight: float = 1.0
-    """Of the cross-entropy after the network; 0 trains by the encoder's own alone."""
+    """Weight of the cross-entropy after the network; 0 trains by the encoder's own alone."""
     auxiliary_weight: float = 1.0
-    """Of the cross-entropy on the encoder's embedding; 0 trains by the network's alone."""
+    """Weight of the cross-entropy on the encoder's embedding; 0 trains by the network's alone."""
     auxiliary_head: str = "linear"
     """The encoder's classifier: "linear", of the projection as it is, or "neck", the network's kind on unit vectors."""
     messages: bool = True

@@ -162,7 +162,7 @@ def build_loss(loss: str | Callable[..., Tensor], n_classes: int, dim: int, **op
     dim : int
         Dimensions of the embeddings.
     **options
-        Those of the named loss; a loss of your own takes none.
+        Options of the named loss; a loss of your own takes none.
 
     Returns
     -------

@@ -59,7 +59,7 @@ def test_the_baseline_takes_vectors_too(vectors):
     ("options", "message"),
     [
         (f"{DIVIDE} --encoder small", "wanted an encoder of vectors: linear or mlp"),
-        (f"{DIVIDE} --encoder linear --set learners=3", "dim is 8 for 3 learners"),
+        (f"{DIVIDE} --encoder linear --set learners=3", "dim is 8, which 3 learners do not divide evenly"),
         (
             f"{DIVIDE} --encoder linear --image-size 32",
             "an option of the encoder linear is 'size'; wanted one of dim, dropout, hidden, in_dim",

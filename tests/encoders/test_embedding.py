@@ -186,3 +186,8 @@ def test_shards_that_cannot_be():
         shard_rows(5, 0)
     with pytest.raises(InputError, match=r"shards are \[3\]; wanted numbers from 0 to 2"):
         next(embed_shards(small(), PIXELS, shard_size=3, shards=[3]))
+
+
+def test_a_plain_module_that_does_not_say_its_size_embeds_too():
+    plain = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(3))
+    assert embed(plain, ImageArray(PIXELS, np.zeros(7))).shape == (7, 3)

@@ -158,7 +158,9 @@ def test_a_projection_to_nothing_is_refused():
 
 
 def test_pictures_too_small_for_a_map_are_refused():
-    with pytest.raises(InputError, match="no map of 0 x 0 places; use pictures whose sides are multiples of 8"):
+    with pytest.raises(
+        InputError, match="do not make a map of 0 x 0 places; use pictures whose sides are multiples of 8"
+    ):
         HuggingFaceEncoder(tiny("dinov2"))._map(torch.rand(1, 2, 16), torch.rand(1, 3, 4, 4))
 
 

@@ -278,3 +278,13 @@ def test_unusable_data_are_refused(make, refiner, seen, unseen):
         with pytest.raises(error, match=message):
             call()
     assert not hasattr(new, "network_"), "a fit that failed leaves nothing behind"
+
+
+def test_another_number_of_neighbours_is_checked_and_reported():
+    refiner = ContextRefiner().fit(np.random.default_rng(0).normal(size=(80, 8)))
+    fewer = refiner.with_neighbors(4)
+    assert (fewer.n_neighbors_, fewer.report()["protocol"]["neighbors"]) == (4, 4)
+    assert refiner.report()["protocol"]["neighbors"] == refiner.n_neighbors_ == 12
+    for wrong in (0, -3, 2.7, "x"):
+        with pytest.raises(InputError, match="n_neighbors is"):
+            refiner.with_neighbors(wrong)

@@ -153,7 +153,7 @@ def test_silu_of_half_steps_of_large_numbers_and_of_none():
 def test_rows_the_table_does_not_have_are_refused(rows):
     """A kernel would read whatever lies there."""
     x, table, rows = np.ones((1, 2), np.float32), np.ones((3, 4), np.float32), np.array(rows)
-    with pytest.raises(IndexError, match="wanted those of a table of 3"):
+    with pytest.raises(IndexError, match="wanted 0 to 2, as in the table"):
         attend(x, table, rows, 1.0)
-    with pytest.raises(IndexError, match="wanted those of a table of 3"):
+    with pytest.raises(IndexError, match="wanted 0 to 2, as in the table"):
         gather_step(x, table[:, :2], rows, np.ones((1, 2), np.float32))

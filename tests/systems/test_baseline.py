@@ -66,7 +66,9 @@ def test_the_weights_of_the_best_epoch_are_kept():
 def test_an_encoder_that_training_did_not_improve_is_warned_of(monkeypatch):
     scores = iter([0.5, 0.4, 0.5])
     monkeypatch.setattr(encoder_training.EncoderTraining, "score", lambda self: next(scores))
-    with pytest.warns(EntourageWarning, match=r"no epoch \(of 2\) did better .* \(MAP@R 50.00 %\), so it is kept as"):
+    with pytest.warns(
+        EntourageWarning, match=r"no epoch \(of 2\) did better .* \(MAP@R 50.00 %\), so its initial weights are kept"
+    ):
         _, history, _ = train_baseline(IMAGES, settings(epochs=2))
     assert history.best_epoch == 0
 

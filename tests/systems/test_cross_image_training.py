@@ -341,7 +341,9 @@ def test_an_encoder_without_a_map_is_refused_before_training(tmp_path):
     items = Embeddings.from_vectors(vectors, labels=IMAGES.labels)
     save_encoder(tmp_path / "sliced", SlicedEncoder(VectorEncoder(6, 16), 2))
     for encoder, kind in (("linear", "VectorEncoder"), (str(tmp_path / "sliced"), "SlicedEncoder")):
-        with pytest.raises(InputError, match=f"the encoder is a {kind}, which has no feature map .*; wanted one of pi"):
+        with pytest.raises(
+            InputError, match=f"the encoder is a {kind}, which has no feature map .*; wanted an encoder of pi"
+        ):
             train_cross_image(items, settings(encoder=encoder, encoder_options={}), run_folder=tmp_path / "run")
         assert not (tmp_path / "run").exists()
 

@@ -278,4 +278,4 @@ def _joined(parts: list[Shard], encoder: Encoder | CallableEncoder) -> Shard:
 
 def _nothing(encoder: Encoder | CallableEncoder) -> tuple[np.ndarray, np.ndarray]:
     """Rows (0,) and vectors (0, d)."""
-    return np.empty(0, np.int64), np.empty((0, encoder.dim or 0), np.float32)
+    return np.empty(0, np.int64), np.empty((0, getattr(encoder, "dim", None) or 0), np.float32)

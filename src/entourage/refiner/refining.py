@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from entourage.errors import EntourageWarning, InputError, ModelError, NotFittedError
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.refiner.serving import RefinesQueries, ServedGallery
+from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress
 from entourage.stores import model_config, read_model, usable_model, write_model
 from entourage.values import Attention, Embeddings, FloatArray, IntArray, Trajectory
@@ -225,8 +226,10 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             The copy; this refiner is unchanged.
         """
         self._check_fitted()
+        check_whole("n_neighbors", n_neighbors, 1)
         other = copy.copy(self)
         other.n_neighbors_ = int(n_neighbors)
+        other._report = self._report | {"protocol": self._report["protocol"] | {"neighbors": int(n_neighbors)}}
         return other
 
     def _n_steps(self, steps: int | None) -> int:

@@ -81,10 +81,10 @@ def refine(request: RefineRequest, *, progress: Progress | None = None) -> Refin
     """
     request.check()
     started = time.perf_counter()
-    items, context = request.read()
     with collected_warnings() as warnings:
+        refiner = open_refiner(request)  # before files are read, which takes longer than to refuse a model
+        items, context = request.read()
         media = request.media(items, context)
-        refiner = open_refiner(request)
         both = request.run is not None or request.context_out is not None
         done = _refined(refiner, items, context, both, progress)
     scores = {}

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
+.PHONY: demo test attack lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
 
 demo: .venv/.train
 	$(BIN)/entourage demo --out runs/demo --overwrite
@@ -11,6 +11,10 @@ demo: .venv/.train
 # a process for each core, each with one thread: they would only get into each other's way
 test: .venv/.dev lint
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+
+# kills at every step, tampering with every field: `make test` does a sample of it
+attack: .venv/.dev
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal -m attack tests/attacks
 
 lint: .venv/.dev
 	$(BIN)/ruff check

@@ -109,7 +109,8 @@ class FittedRefiner:
         progress: Progress | None = None,
     ) -> Refinement:
         if context is None or not both:
-            vectors = self.estimator.transform(items, context, steps=self.steps, progress=progress).vectors
+            among = items if context is None else context
+            vectors = self.estimator.transform(items, among, steps=self.steps, progress=progress).vectors
             return self.described(items, context, vectors, vectors if both else None)
         refined, gallery = self.estimator.transform_both(items, context, steps=self.steps, progress=progress)
         return self.described(items, context, refined.vectors, gallery.vectors)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from entourage.errors import InputError
-from entourage.neighbors import own_gallery_rows
+from entourage.neighbors import SearchIndex, own_gallery_rows
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
@@ -217,7 +217,8 @@ class RelationalNetwork:
             node_steps.append(z)
             if progress and t:
                 progress("refining", t, n_steps)
-        return PreparedGallery(gallery, self.base_map, mapped, weighted, node_steps)
+        weighted.make_ready()
+        return PreparedGallery(SearchIndex(gallery), self.base_map, mapped, weighted, node_steps)
 
     def _mapped(self, items: Embeddings) -> Embeddings:
         return apply_base_map(items, self.base_map)

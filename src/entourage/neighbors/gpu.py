@@ -19,7 +19,7 @@ def best_of_gallery(
 ) -> Iterator[tuple[slice, IntArray, NDArray[np.float32]]]:
     """Find the k best gallery items of each query and their similarities, both (n, k), ties by position.
 
-    queries (N, d), gallery (M, d) on the card; hidden (N,) is the item that each query must not find, or -1: it comes last.
+    queries (N, d), gallery (M, d) on the card; hidden (N,) is the item each query must not find, or -1: it comes last.
     """
     rows = int(np.clip(_TILE_VALUES // len(gallery), 1, 1024))
     for start in range(0, len(queries), rows):

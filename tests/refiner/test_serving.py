@@ -5,6 +5,7 @@ import pytest
 from tests.refiner.samples import clusters
 
 from entourage.errors import ModelError
+from entourage.neighbors import index
 from entourage.refiner import context as relational
 from entourage.refiner import network
 from entourage.refiner.paper import network as paper
@@ -59,19 +60,22 @@ def test_queries_of_the_gallery_by_id_or_as_copies_get_the_same_too(refiner, vec
 
 
 def test_nothing_of_the_gallery_is_done_twice(refiner, vectors, monkeypatch):
-    served = refiner.serve(vectors[~QUERY])
-    queries = vectors[QUERY]
+    ids = np.array([f"{i:03}" for i in range(360)])
+    served = refiner.serve(Embeddings.from_vectors(vectors[~QUERY], ids=ids[~QUERY][::-1]))
+    queries = Embeddings.from_vectors(vectors[QUERY], ids=ids[QUERY])
     served.transform(queries)
 
     def again(*arguments, **options):
         raise AssertionError("done before")
 
+    monkeypatch.setattr(index, "groups_of_equal_vectors", again)
     monkeypatch.setattr(network, "build_graph", again)
     monkeypatch.setattr(relational.Surroundings, "of", again)
     monkeypatch.setattr(relational.WeightedGraph, "steps", again)
     monkeypatch.setattr(relational, "trust", again)
     monkeypatch.setattr(paper.CrossAttention, "offer", again)
-    served.transform(queries[:5])
+    monkeypatch.setattr(vars(index.SearchIndex)["by_id"], "func", again)
+    served.transform(queries.take(np.arange(5)))
     served.refined_gallery  # noqa: B018
     monkeypatch.setattr(type(served._prepared), "refined", again)
     served.refined_gallery  # noqa: B018

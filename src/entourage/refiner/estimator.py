@@ -94,7 +94,9 @@ class ContextRefiner(RefiningEstimator):
         self._warn(stacklevel=3)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Any:
+    def fit_transform(
+        self, X: Any, y: Any = None, *, steps: int | None = None, progress: Progress | None = None
+    ) -> Any:
         """Fit and refine the same vectors; without labels the neighbourhood graph is built once for both.
 
         Parameters
@@ -103,6 +105,8 @@ class ContextRefiner(RefiningEstimator):
             Embeddings may carry their own labels.
         y : array-like of shape (N,), optional
             Labels, integers or text.
+        steps : int, optional
+            Stop after this many steps; all by default.
         progress : callable, optional
             Called as progress(title, done, total).
 
@@ -113,7 +117,31 @@ class ContextRefiner(RefiningEstimator):
         """
         among, graph = self._learn(X, y, progress)
         self._warn(stacklevel=4)  # scikit-learn stands between this and the caller
-        return self._same_kind(among.table, self._last_state(among, self.n_steps_, progress, graph=graph))
+        return self._same_kind(among.table, self._last_state(among, self._n_steps(steps), progress, graph=graph))
+
+    def fit_transform_both(
+        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: Progress | None = None
+    ) -> tuple[Any, Any]:
+        """Fit on a gallery, and refine queries and gallery; without labels the gallery's graph is built once for both.
+
+        Parameters
+        ----------
+        queries : Embeddings, array, DataFrame or tensor of shape (N, d)
+        gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
+            Embeddings may carry their own labels.
+        steps : int, optional
+            Stop after this many steps; all by default.
+        progress : callable, optional
+            Called as progress(title, done, total).
+
+        Returns
+        -------
+        tuple
+            What `fit(gallery).transform_both(queries, gallery)` returns.
+        """
+        *_, graph = self._learn(gallery, None, progress)
+        self._warn(stacklevel=3)
+        return self._transform_both(queries, gallery, steps, progress, graph=graph)
 
     def _learn(self, X: Any, y: Any, progress: Progress | None) -> tuple[Among, Graph | None]:
         """Fit; (X among itself, and its neighbourhood graph if one was built)."""

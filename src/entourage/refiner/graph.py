@@ -56,6 +56,25 @@ class Graph:
         shorter = _first(self.neighbors, n_neighbors)
         return replace(self, neighbors=shorter, relations=_relations(shorter))
 
+    def shortened(self, n_neighbors: int) -> "Graph | None":
+        """What `build_graph` would find with fewer neighbours, if this graph shows it.
+
+        Parameters
+        ----------
+        n_neighbors : int
+            As in `build_graph`.
+
+        Returns
+        -------
+        Graph or None
+            None where the gallery has to be searched again: for longer lists, and among copies, which show in the lists
+            themselves, so that shorter ones might have shown others.
+        """
+        copies = len(self.items) < len(self.stands_for)
+        longest = max(len(self.items) // 4, 1)
+        enough = self.neighbors.k >= min(n_neighbors, longest)
+        return self.with_neighbors(n_neighbors) if enough and not copies else None
+
 
 def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None = None) -> Graph:
     """Search a gallery for its neighbourhood graph.

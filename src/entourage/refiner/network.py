@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from entourage.errors import InputError
-from entourage.neighbors import own_gallery_rows
+from entourage.neighbors import SearchIndex, own_gallery_rows
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
@@ -164,6 +164,8 @@ class RelationalNetwork:
         n_neighbors: int,
         n_steps: int,
         progress: Progress | None = None,
+        *,
+        graph: Graph | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Refine queries and the gallery they are searched in, by the one graph of the gallery.
 
@@ -171,7 +173,7 @@ class RelationalNetwork:
         ----------
         items, gallery : Embeddings
             N queries and M gallery items.
-        n_neighbors, n_steps, progress
+        n_neighbors, n_steps, progress, graph
             As in `refine`.
 
         Returns
@@ -184,7 +186,7 @@ class RelationalNetwork:
         x, mapped = self._mapped(items), self._mapped(gallery)
         if not n_steps:  # as `refine` has it: nothing has been blended yet
             return x.vectors, mapped.vectors
-        weighted = self._weighted_graph(mapped, n_neighbors, progress)
+        weighted = self._weighted_graph(mapped, n_neighbors, progress, graph)
         queries = weighted.context_of_queries(x, own_gallery_rows(items, gallery))
         inside = weighted.context_of_gallery()
         for t, z in enumerate(queries.steps(weighted.steps(n_steps))):
@@ -217,7 +219,8 @@ class RelationalNetwork:
             node_steps.append(z)
             if progress and t:
                 progress("refining", t, n_steps)
-        return PreparedGallery(gallery, self.base_map, mapped, weighted, node_steps)
+        weighted.make_ready()
+        return PreparedGallery(SearchIndex(gallery), self.base_map, mapped, weighted, node_steps)
 
     def _mapped(self, items: Embeddings) -> Embeddings:
         return apply_base_map(items, self.base_map)
@@ -235,7 +238,7 @@ class RelationalNetwork:
             )
         suited = self._suited_to(graph)
         if suited is not self:
-            graph = build_graph(mapped, suited.n_neighbors, progress)
+            graph = graph.shortened(suited.n_neighbors) or build_graph(mapped, suited.n_neighbors, progress)
         return WeightedGraph(graph, suited.scorer, suited.sharpness, suited.blend)
 
     def _suited_to(self, graph: Graph) -> "RelationalNetwork":

@@ -165,10 +165,15 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             The refined queries and the refined gallery, each in its own kind.
         """
         self._check_fitted()
+        return self._transform_both(queries, gallery, steps, progress)
+
+    def _transform_both(
+        self, queries: Any, gallery: Any, steps: int | None, progress: Progress | None, **options: Any
+    ) -> tuple[Any, Any]:
         tables = as_table(self, queries), as_table(self, gallery, name="the gallery")
         items = tables[0].embeddings()
         among = items if gallery is queries else tables[1].embeddings()
-        both = self.network_.refine_both(items, among, self.n_neighbors_, self._n_steps(steps), progress)
+        both = self.network_.refine_both(items, among, self.n_neighbors_, self._n_steps(steps), progress, **options)
         refined, searched = (self._same_kind(table, each) for table, each in zip(tables, both, strict=True))
         return refined, searched
 

@@ -7,7 +7,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from entourage.neighbors import own_gallery_rows
+from entourage.neighbors import SearchIndex, own_gallery_rows
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
@@ -30,8 +30,8 @@ class RefinesQueries(Protocol):
 class PreparedGallery:
     """A gallery whose graph and refinement are not computed again for each query; made by RelationalNetwork.prepare."""
 
-    gallery: Embeddings
-    """The M items as they came."""
+    gallery: SearchIndex
+    """The M items as they came, to recognise queries among them by id."""
     base_map: FloatArray | None
     """(d, d), what queries pass first."""
     mapped: Embeddings

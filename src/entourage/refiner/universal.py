@@ -122,10 +122,8 @@ def fit_universal(
     expected = forecast(items, graph=graph)
     if expected.warning:
         network = replace(network, blend=1.0)
-    # Which items are copies shows in the lists themselves: shorter ones might have shown others.
-    reusable = network.n_neighbors == searched_for or len(graph.items) == len(items)
-    report = _report(settings, items, network, expected)
-    return network, report, graph.with_neighbors(network.n_neighbors) if reusable else None
+    known = graph if network.n_neighbors == searched_for else graph.shortened(network.n_neighbors)
+    return network, _report(settings, items, network, expected), known
 
 
 def _report(

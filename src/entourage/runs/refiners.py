@@ -175,16 +175,16 @@ class UniversalRefiner:
 
         from entourage.refiner.estimator import ContextRefiner
 
-        fitted = FittedRefiner(ContextRefiner(self.n_neighbors), _UNIVERSAL, self.steps)
-        if context is None and self.steps is None:  # by one graph for the forecast and for the refinement
-            vectors = fitted.estimator.fit_transform(items, progress=progress).vectors
-            done = fitted.described(items, None, vectors, vectors if both else None)
+        estimator = ContextRefiner(self.n_neighbors)
+        if context is None:  # in either case one graph for the forecast and for the refinement
+            vectors = gallery = estimator.fit_transform(items, steps=self.steps, progress=progress).vectors
         else:
-            if context is not None:
-                check_same_encoder(items, context)
-            fitted.estimator.fit(items if context is None else context, progress=progress)
-            done = fitted.refine(items, context, both=both, progress=progress)
-        return replace(done, metrics=dict(fitted.estimator.report()["metrics"]))
+            check_same_encoder(items, context)
+            refined = estimator.fit_transform_both(items, context, steps=self.steps, progress=progress)
+            vectors, gallery = (each.vectors for each in refined)
+        fitted = FittedRefiner(estimator, _UNIVERSAL, self.steps)
+        done = fitted.described(items, context, vectors, gallery if both else None)
+        return replace(done, metrics=dict(estimator.report()["metrics"]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from entourage.compare.comparison import compare
-from entourage.compare.methods import METHODS
-from entourage.compare.splits import split_half
+from entourage.comparison.measuring import compare
+from entourage.comparison.methods import METHODS
+from entourage.comparison.splits import split_half
 from entourage.data.arrays import ImageArray
 from entourage.encoders.embedding import embed
 from entourage.runtime.progress import terminal_progress

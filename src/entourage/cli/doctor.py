@@ -16,7 +16,7 @@ def doctor(vectors: Vectors, labels: Labels = None, as_json: Json = False) -> No
 
     items = read_vectors(vectors, labels=labels)
 
-    from entourage.compare.doctor import examine
+    from entourage.comparison.diagnosis import examine
 
     with terminal_progress() as progress:
         diagnosis = examine(items, progress=progress)

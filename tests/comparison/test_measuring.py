@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from tests.compare.samples import clusters
+from tests.comparison.samples import clusters
 
 from entourage.baselines import QueryExpansion, Raw, VectorMethod
-from entourage.compare.comparison import compare
-from entourage.compare.methods import METHODS, MethodSpec
-from entourage.compare.splits import split_half
+from entourage.comparison.measuring import compare
+from entourage.comparison.methods import METHODS, MethodSpec
+from entourage.comparison.splits import split_half
 from entourage.errors import InputError
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
 from entourage.values import Embeddings

@@ -28,7 +28,7 @@ from entourage.baselines import (
     VectorMethod,
     WithinClassWhitening,
 )
-from entourage.compare.tuning import LONGEST_TRAINING
+from entourage.comparison.tuning import LONGEST_TRAINING
 from entourage.refiner.recipes import RECIPES
 from entourage.runtime.config import check_known
 from entourage.runtime.extras import require

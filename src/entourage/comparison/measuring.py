@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from entourage.baselines import with_random_state
-from entourage.compare.memory import peak_memory
-from entourage.compare.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
-from entourage.compare.splits import labels_of
-from entourage.compare.tuning import LEAST_CLASSES, choose_settings
+from entourage.comparison.memory import peak_memory
+from entourage.comparison.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
+from entourage.comparison.splits import labels_of
+from entourage.comparison.tuning import LEAST_CLASSES, choose_settings
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.bootstrap import RESAMPLES, harm, paired_bootstraps

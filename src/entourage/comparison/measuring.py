@@ -18,7 +18,7 @@ from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.bootstrap import RESAMPLES, harm, paired_bootstraps
 from entourage.refiner.rehearsal import FOLDS
-from entourage.runtime.config import check_known
+from entourage.runtime.config import check_name
 from entourage.runtime.progress import Progress
 from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, label_codes, shared_codes
@@ -106,7 +106,7 @@ class Comparison:
     def result(self, method: str) -> MethodResult:
         """Find the result of a method that was not left out."""
         found = {each.method: each for each in self.results if not each.skipped}
-        check_known(method, found, "the method, which must have scores here,")
+        check_name(method, found, "method", "in this comparison")
         return found[method]
 
     @property

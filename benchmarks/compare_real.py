@@ -49,7 +49,7 @@ def main() -> None:
     if not options.data or not folders:
         raise SystemExit("no datasets found: give --data FOLDER or set ENTOURAGE_DATA; see the top of this file")
     methods = list(METHODS) if options.methods == "all" else options.methods.split(",")
-    with terminal_progress(log=True) as progress:
+    with terminal_progress() as progress:
         for folder in folders:
             training, test = split_half(load(folder, progress))
             for method in methods:  # one by one, so that what is measured is kept

@@ -139,7 +139,7 @@ def check_known(name: object, known: Iterable[str], what: str, *, otherwise: str
 
 
 def check_name(name: object, known: Iterable[str], what: str, of: str = "") -> None:
-    """Refuse the name of an option, a split, a figure, ... that there is not, and suggest the closest of those there are.
+    """Refuse the name of an option, a split, a figure, ... that is not there, and suggest the closest that is.
 
     Parameters
     ----------

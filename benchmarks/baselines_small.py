@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS), help=f"of {', '.join(METHODS)}")
     options = arguments(parser, "baselines_small", FULL, QUICK)
     training, test = splits(options)
-    with terminal_progress(log=True) as progress:
+    with terminal_progress() as progress:
         for loss in options.losses.split(","):
             for seed in range(options.seeds):
                 settings = BaselineSettings(small_encoder_for(training), loss=loss, seed=seed, epochs=options.epochs)

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from entourage.compare.comparison import compare
-from entourage.compare.methods import METHODS
-from entourage.compare.splits import split_half
+from entourage.comparison.measuring import compare
+from entourage.comparison.methods import METHODS
+from entourage.comparison.splits import split_half
 from entourage.data.arrays import ImageArray
 from entourage.encoders.embedding import embed
 from entourage.runtime.progress import terminal_progress
@@ -49,7 +49,7 @@ def main() -> None:
     if not options.data or not folders:
         raise SystemExit("no datasets found: give --data FOLDER or set ENTOURAGE_DATA; see the top of this file")
     methods = list(METHODS) if options.methods == "all" else options.methods.split(",")
-    with terminal_progress(log=True) as progress:
+    with terminal_progress() as progress:
         for folder in folders:
             training, test = split_half(load(folder, progress))
             for method in methods:  # one by one, so that what is measured is kept

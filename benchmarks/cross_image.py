@@ -52,7 +52,7 @@ def main() -> None:
     measured_under = protocol(training, test, settings_of(options, training, 0, 0.0), varied=("conditional_weight",))
     results = Results(options.file, options.data, measured_under)
     gradients = Gradients(options.file, options.data)
-    with terminal_progress(log=True) as progress:
+    with terminal_progress() as progress:
         for seed in range(options.seeds):
             for name, weight in SYSTEMS.items():
                 if results.has(seed, name):

@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--lost-at", type=int, default=5, help="others find nothing among so many (Fig. S1)")
     options = arguments(parser, "divide", FULL, QUICK)
     training, test = splits(options)
-    with terminal_progress(log=True) as progress, TemporaryDirectory() as place:
+    with terminal_progress() as progress, TemporaryDirectory() as place:
         for seed in range(options.seeds):
             settings = settings_of(training, seed, options)
             said = {"start": options.start, "lost_at": options.lost_at}

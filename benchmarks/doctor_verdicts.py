@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from entourage.compare.doctor import examine
+from entourage.comparison.diagnosis import examine
 from entourage.evaluation import evaluate_embeddings
 from entourage.refiner.estimator import ContextRefiner
 from entourage.values import Embeddings, label_codes

@@ -85,7 +85,7 @@ def main() -> None:
     if unknown:
         raise SystemExit(f"there is no part {unknown.pop()!r}; wanted some of {', '.join(PARTS)}")
     images = splits(options)
-    with terminal_progress(log=True) as progress, tempfile.TemporaryDirectory() as teachers:
+    with terminal_progress() as progress, tempfile.TemporaryDirectory() as teachers:
         bench = Bench(options, *images, Path(teachers), progress)
         for part in options.parts.split(","):
             PARTS[part](bench)

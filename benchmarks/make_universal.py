@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--views", type=int, default=600, help="how many views to draw")
     parser.add_argument("--out", type=Path, default=UNIVERSAL_FILE, help="where to write the scorer")
     options = parser.parse_args()
-    with terminal_progress(log=True) as progress:
+    with terminal_progress() as progress:
         glyphs, unseen_glyphs = glyph_sources(progress)
         rng = np.random.default_rng(SEED)
         sources = {"glyphs": glyphs, "digits": digit_sources(), "mixture": None}

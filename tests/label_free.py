@@ -56,7 +56,7 @@ def run_commands(commands: dict[str, str], out: Path) -> dict[str, dict]:
     from typer.testing import CliRunner
 
     from entourage.cli import app
-    from entourage.compare.methods import METHODS
+    from entourage.comparison.methods import METHODS
 
     methods = ",".join(name for name, spec in METHODS.items() if spec.learns_with is None)
     outcomes = {}

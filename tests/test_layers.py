@@ -16,7 +16,7 @@ LAYERS = [
     {"cli"},
     {"demo", "report"},
     {"runs"},
-    {"compare"},
+    {"comparison"},
     {"baselines", "systems"},
     {"refiner"},
     {"encoders", "figures", "training"},
@@ -42,7 +42,7 @@ HEAVY = {
 
 VAGUE = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
 # A room on its own although one other room alone imports it: what a user runs, not what code shares.
-ENTRIES = {"baselines", "cli", "compare", "demo", "report"}
+ENTRIES = {"baselines", "cli", "comparison", "demo", "report"}
 
 DATASETS = re.compile(r"glyphs?|cub(200)?|cars196|sop|in-?shop|market-?1501|mnist|omniglot", re.IGNORECASE)
 MAY_NAME_DATASETS = {

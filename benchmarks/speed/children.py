@@ -32,7 +32,7 @@ def cost_in_child(prepare: Callable[[int], Callable[[], object]], n: int) -> Cos
 
 
 def _measure(prepare, n: int) -> Cost:
-    from entourage.compare.memory import peak_memory
+    from entourage.comparison.memory import peak_memory
 
     prepare(min(n, _WARM_UP))()
     work = prepare(n)

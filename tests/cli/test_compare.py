@@ -117,7 +117,7 @@ def test_a_skipped_method_says_why(inside):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("v.npz --methods raw,nothing", "a method to compare is 'nothing'; wanted one of all, raw"),
+        ("v.npz --methods raw,nothing", "unknown method 'nothing'; wanted one of all, raw"),
         ("v.npz --methods raw --split thirds", "--split is thirds, not half, and cannot be used as a file: thirds is"),
         ("v.npz --methods raw --split no.txt", "no.txt does not exist"),
         (

@@ -135,7 +135,7 @@ BAD = {
     "empty folder": ("embed empty --model run --out out.npz", "empty has no folders with images in them"),
     "no such split": (
         "embed birds --model run --split query --out out.npz",
-        "the split of birds is 'query'; wanted one of train, test, all",
+        "unknown split 'query' of birds; wanted one of train, test, all",
     ),
     "wrong root": ("embed cub --root nowhere --model run --out out.npz", "the folder nowhere does not exist"),
     "no such model": ("embed birds --model no-such-net --out out.npz", "there is no folder no-such-net and no encoder"),

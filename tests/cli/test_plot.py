@@ -108,7 +108,7 @@ def test_pictures_that_are_gone_are_warned_of(kept, inside, tmp_path):
     [
         (
             "plot nothing kept --out a.png",
-            "the figure of kept is 'nothing'; wanted one of drift, query, steps, grid, sheet",
+            "unknown figure 'nothing' of kept; wanted one of drift, query, steps, grid, sheet",
         ),
         (
             "plot parts kept --out a.png",

@@ -172,11 +172,11 @@ BAD = {
     "no table": ("train nothing.csv --out out", "the table nothing.csv does not exist; check the path"),
     "unknown option": (
         "train birds --data-option share=1 --out out",
-        "an option of birds is 'share'; wanted one of train_share",
+        "unknown option 'share' of birds; wanted one of train_share",
     ),
     "unknown key": (
         "train birds --config unknown-key.toml --out out",
-        "a setting in unknown-key.toml is 'epoch'; wanted one of",
+        "unknown setting 'epoch' in unknown-key.toml; wanted one of",
     ),
     "text for a share": ("train birds --data-option train_share=half --out out", "train_share is 'half'; wanted a num"),
     "text for a width": ("train birds --set encoder_options.width=x --out out", "width is 'x'; wanted a whole number"),
@@ -184,7 +184,7 @@ BAD = {
         "train birds --epochs 1 --set epochs=2 --out out",
         "epochs is given as 1 and, by --set, as 2",
     ),
-    "unknown setting": ("train birds --set epoch=3 --out out", "a setting is 'epoch'; wanted one of"),
+    "unknown setting": ("train birds --set epoch=3 --out out", "unknown setting 'epoch'; wanted one of"),
     "no setting": ("train birds --set epochs --out out", "a setting is given as 'epochs'; wanted name=value"),
     "wrong type": ("train birds --set epochs=ten --out out", "epochs is 'ten'; wanted a whole number"),
     "no config": ("train birds --config nothing.toml --out out", "nothing.toml cannot be read"),

@@ -62,7 +62,7 @@ def test_the_baseline_takes_vectors_too(vectors):
         (f"{DIVIDE} --encoder linear --set learners=3", "dim is 8, which 3 learners do not divide evenly"),
         (
             f"{DIVIDE} --encoder linear --image-size 32",
-            "an option of the encoder linear is 'size'; wanted one of dim, dropout, hidden, in_dim",
+            "unknown option 'size' of the encoder linear; wanted one of dim, dropout, hidden, in_dim",
         ),
         (f"{DIVIDE} --encoder linear --data-option labels=none.npy", "none.npy"),
     ],

@@ -156,7 +156,7 @@ def test_all_is_every_line(table):
 
 
 def test_a_split_the_table_does_not_have(table):
-    with pytest.raises(InputError, match=r"the split of .* is 'test'; wanted one of train, query, gallery, all"):
+    with pytest.raises(InputError, match=r"unknown split 'test' of .*; wanted one of train, query, gallery, all"):
         csv_table.load("test", table(TWO_SETS))
 
 

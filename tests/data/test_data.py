@@ -72,9 +72,9 @@ def test_neither_a_name_nor_a_path(name):
 
 
 def test_an_option_of_another_dataset_is_refused(tmp_path):
-    with pytest.raises(InputError, match="an option of cub is 'per_class'; wanted one of boxes"):
+    with pytest.raises(InputError, match="unknown option 'per_class' of cub; wanted one of boxes"):
         data.load("cub", "train", tmp_path, per_class=3)
-    with pytest.raises(InputError, match="an option of sop is 'boxes'; wanted none, as there are none"):
+    with pytest.raises(InputError, match="unknown option 'boxes' of sop; wanted none, as there are none"):
         data.load("sop", "train", tmp_path, boxes=True)
 
 
@@ -89,7 +89,7 @@ def test_an_option_of_another_dataset_is_refused(tmp_path):
         (
             "glyphs",
             {"progress": 1},
-            "an option of glyphs is 'progress'; wanted one of per_class, size, seed, max_classes",
+            "unknown option 'progress' of glyphs; wanted one of per_class, size, seed, max_classes",
         ),
         (
             "glyphs",

@@ -117,5 +117,5 @@ def test_a_folder_that_is_not_there(tmp_path):
 
 
 def test_an_unknown_split_is_named(root):
-    with pytest.raises(InputError, match=r"the split of .* is 'dev'; wanted one of train, test, all"):
+    with pytest.raises(InputError, match=r"unknown split 'dev' of .*; wanted one of train, test, all"):
         folder.load("dev", root)

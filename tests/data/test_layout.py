@@ -53,7 +53,7 @@ def test_counts_are_of_images_and_classes():
 
 
 def test_an_unknown_split_lists_the_known():
-    with pytest.raises(InputError, match="the split of x is 'dev'; wanted one of a, b, c"):
+    with pytest.raises(InputError, match="unknown split 'dev' of x; wanted one of a, b, c"):
         layout.check_split("dev", ("a", "b", "c"), "x")
 
 

@@ -127,5 +127,5 @@ def test_settings_that_cannot_be_used(options, message):
 
 
 def test_an_unknown_field_is_refused():
-    with pytest.raises(InputError, match="a field of preprocessing is 'colour'; wanted one of channels, crop, "):
+    with pytest.raises(InputError, match="unknown field 'colour' of preprocessing; wanted one of channels, crop, "):
         Preprocessing.from_dict({"colour": 1})

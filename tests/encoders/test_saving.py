@@ -45,7 +45,7 @@ def test_the_small_encoder_for_grey_pictures_colours_and_vectors():
 
 def test_unknown_options_are_refused_before_anything_is_downloaded(monkeypatch):
     monkeypatch.setattr("entourage.encoders.huggingface.load_backbone", lambda *_, **__: pytest.fail("downloaded"))
-    with pytest.raises(InputError, match="an option of the encoder some/model is 'colour'; wanted one of dim,"):
+    with pytest.raises(InputError, match="unknown option 'colour' of the encoder some/model; wanted one of dim,"):
         build_encoder("some/model", colour=1)
 
 
@@ -105,7 +105,7 @@ def test_other_modules_are_not_saved(tmp_path):
     ("change", "message"),
     [
         ({"kind": "large"}, "its kind is 'large'; wanted small, huggingface, vectors or sliced"),
-        ({"preprocessing": {"colour": 1}}, "a field of preprocessing is 'colour'"),
+        ({"preprocessing": {"colour": 1}}, "unknown field 'colour' of preprocessing"),
         ({"options": {"dim": 8, "width": 5}}, "cannot be used"),
         ({"system": "context_refiner"}, "wanted encoder"),
     ],

@@ -57,7 +57,7 @@ def test_what_does_not_fit_is_refused(encoder, items, said):
 def test_bad_options_are_refused():
     with pytest.raises(InputError, match="the encoder linear takes vectors of in_dim dimensions, which is missing"):
         build_encoder("linear", dim=4)
-    with pytest.raises(InputError, match="an option of the encoder mlp is 'width'"):
+    with pytest.raises(InputError, match="unknown option 'width' of the encoder mlp"):
         build_encoder("mlp", in_dim=4, width=4)
     with pytest.raises(InputError, match=r"in_dim, dim and hidden are 4, 3 and \(0,\)"):
         VectorEncoder(4, 3, hidden=(0,))

@@ -6,11 +6,13 @@ import inspect
 import itertools
 import json
 import math
+from pathlib import Path
 
 import pytest
 
+import entourage
 from entourage.errors import FileError, InputError
-from entourage.runtime.config import check_known, from_pairs, from_toml, to_dict
+from entourage.runtime.config import check_known, check_name, from_pairs, from_toml, to_dict
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.settings import EncoderSettings, MetricLossSettings
 
@@ -73,7 +75,7 @@ def test_every_setting_says_what_it_is():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("epoch = 3", r"a setting in .* is 'epoch'; wanted one of amp, augment, .*\(did you mean epochs\?\)"),
+        ("epoch = 3", r"unknown setting 'epoch' in .*; wanted one of amp, augment, .*\(did you mean epochs\?\)"),
         ('epochs = "3"', r"epochs is '3'; wanted a whole number \(set in .*run.toml"),
         ("epochs = 3.0", "epochs is 3.0; wanted a whole number"),
         ("epochs = true", "epochs is True; wanted a whole number"),
@@ -92,7 +94,7 @@ def test_unknown_keys_and_wrong_types_are_refused(toml, text, said):
 
 
 def test_an_unknown_flag_is_refused_like_an_unknown_key():
-    with pytest.raises(InputError, match="a setting is 'epoch'; wanted one of"):
+    with pytest.raises(InputError, match="unknown setting 'epoch'; wanted one of"):
         from_toml(BaselineSettings, overrides={"epoch": 3})
 
 
@@ -175,3 +177,40 @@ def test_an_unknown_name_is_refused_with_the_known_ones_and_the_nearest(name, kn
         check_known(name, known, "the setting", otherwise=otherwise)
     assert str(refused.value) == said
     check_known("dim", ["dim"], "the setting")
+
+
+@pytest.mark.parametrize(
+    ("known", "of", "said"),
+    [
+        (
+            ["drift", "query"],
+            "of kept",
+            "unknown figure 'qurey' of kept; wanted one of query (did you mean query?)",
+        ),
+        (["drift"], "", "unknown figure 'qurey'; wanted one of drift"),
+        ([], "of kept", "unknown figure 'qurey' of kept; wanted none, as there are none to choose from: leave it out"),
+    ],
+)
+def test_the_name_of_something_that_is_not_there_is_refused_in_plain_words(known, of, said):
+    with pytest.raises(InputError) as refused:
+        check_name("qurey", known, "figure", of)
+    assert str(refused.value) == said
+    check_name("query", ["query"], "figure", of)
+
+
+def subjects_of_choices() -> dict[str, str]:
+    """What every call of check_known names as its subject, by where it stands."""
+    package = Path(entourage.__file__).parent
+    found = {}
+    for path in package.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "check_known":
+                found[f"{path.relative_to(package)}:{call.lineno}"] = ast.unparse(call.args[2]).strip("f'\"")
+    return found
+
+
+def test_what_a_choice_is_called_is_the_subject_of_a_sentence():
+    """Not "an option of cub is 'boxes'", nor "the figure of kept is 'query'": that is what check_name is for."""
+    subjects = subjects_of_choices()
+    assert len(subjects) > 10
+    assert {place: what for place, what in subjects.items() if what.startswith(("a ", "an ")) or " of " in what} == {}

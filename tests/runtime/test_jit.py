@@ -35,7 +35,7 @@ import torch
 from entourage.refiner.paper.attention import CrossAttention
 from entourage.runtime.progress import terminal_progress
 logging.basicConfig(level="INFO", format="%(name)s %(message)s")
-with terminal_progress(log=True):
+with terminal_progress():
     block = CrossAttention(4)
     block.refined(torch.ones(3, 4), block.offer(torch.ones(3, 4)), torch.zeros(3, 2, dtype=torch.int64))
 """
@@ -48,6 +48,7 @@ def test_only_the_first_call_compiles_and_it_says_so(tmp_path):
         for _ in range(2)
     )
     lines = first.stderr.splitlines()
-    assert lines.count("compiling, once") == 1
+    functions = [line for line in lines if line.startswith("entourage compiling ")]
+    assert 1 <= lines.count("compiling, once") < len(functions)  # not for each of them, but again where it takes long
     assert "entourage compiling entourage.refiner.gathering._attend, once" in lines
     assert second.stderr == ""

@@ -218,7 +218,7 @@ def test_a_run_is_resumed_with_another_number_of_workers(tmp_path):
     ("changed", "said"),
     [
         ({"loss": "softmax"}, "the loss is 'softmax'; wanted one of contrastive"),
-        ({"loss_options": {"margin": 1}}, "an option of the loss ms is 'margin'"),
+        ({"loss_options": {"margin": 1}}, "unknown option 'margin' of the loss ms"),
         ({"scheduler": "linear"}, "the scheduler is 'linear'"),
         ({"device": "gpu"}, "the device is 'gpu'; wanted auto"),
         ({"learning_rate": 1e30}, "lower the learning rate"),

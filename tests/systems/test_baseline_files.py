@@ -97,5 +97,5 @@ def test_training_goes_on_from_a_saved_encoder(files, tmp_path):
 
 
 def test_an_option_the_encoder_does_not_have_is_refused(files):
-    with pytest.raises(InputError, match="an option of the encoder small-rgb is 'depth'"):
+    with pytest.raises(InputError, match="unknown option 'depth' of the encoder small-rgb"):
         train_baseline(files, settings(encoder_options={"depth": 3}))

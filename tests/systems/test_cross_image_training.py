@@ -320,7 +320,7 @@ def test_the_median_lies_in_the_middle_of_the_values():
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"loss": "margin"}, "must be one of similarities, is 'margin'; wanted one of ms, ms-printed"),
+        ({"loss": "margin"}, "the loss for this system is 'margin'; wanted one of ms, ms-printed"),
         ({"conditional_weight": 1.5}, "conditional_weight is 1.5; wanted a share between 0 and 1"),
         ({"blocks": 0}, "blocks is 0; wanted 1 or more"),
         ({"negatives": 0}, "negatives is 0; wanted 1 or more"),
@@ -328,7 +328,7 @@ def test_the_median_lies_in_the_middle_of_the_values():
         ({"probe_batches": -1}, "probe_batches is -1; wanted 0 or more"),
         ({"block_learning_rate": -1.0}, "block_learning_rate is -1.0; wanted 0 or more"),
         ({"recompute": "yes"}, "recompute is 'yes'"),
-        ({"loss_options": {"margin": 1}}, "an option of the loss ms is 'margin'"),
+        ({"loss_options": {"margin": 1}}, "unknown option 'margin' of the loss ms"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changed, said):

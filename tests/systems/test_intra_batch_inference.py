@@ -126,7 +126,7 @@ def test_a_network_is_saved_and_loaded(tmp_path):
     ("given", "options", "said"),
     [
         (np.eye(DIM), {}, r"the items are a ndarray; wanted Embeddings: Embeddings\.from_vectors\(items\)"),
-        (items(), {"sise": 3}, "an option of contexts is 'sise'; wanted one of size, k1, batch"),
+        (items(), {"sise": 3}, "unknown option 'sise' of contexts; wanted one of size, k1, batch"),
         (items(), {"size": "3"}, "size is '3'; wanted a whole number, or nothing"),
     ],
 )

@@ -104,9 +104,9 @@ def test_evaluation_sees_the_model_in_evaluation_mode_and_training_in_training_m
 def test_progress_names_the_epoch_and_the_best_score():
     seen = []
     fit(*model_and_optimizer(), [0.25, 0.5, 0.4], epochs=2, progress=lambda *call: seen.append(call))
-    assert seen[0] == ("training (epoch 1/2, best so far 25.0 %)", 1, 6)
-    assert seen[-2] == ("training (epoch 2/2, best so far 50.0 %)", 6, 6)
-    assert seen[-1] == ("training (kept epoch 1, 50.0 %)", 1, 1)
+    assert seen[0] == ("training (epoch 1/2, best score 25.0 %)", 1, 6)
+    assert seen[-2] == ("training (epoch 2/2, best score 50.0 %)", 6, 6)
+    assert seen[-1] == ("training (kept epoch 1, score 50.0 %)", 6, 6)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])

@@ -42,10 +42,10 @@ def compare(
 
     All methods are scored on classes of VECTORS that none of them was trained on.
     """
-    from entourage.compare import tables
-    from entourage.compare.comparison import compare as compare_methods
-    from entourage.compare.methods import select_methods
-    from entourage.compare.splits import split_half
+    from entourage.comparison import tables
+    from entourage.comparison.measuring import compare as compare_methods
+    from entourage.comparison.methods import select_methods
+    from entourage.comparison.splits import split_half
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
 
@@ -56,7 +56,7 @@ def compare(
     check_labelled(items, vectors, "--labels")
     training, test = split_half(items) if split == "half" else _split_by_file(items, vectors, split)
     described = "half of the classes" if split == "half" else f"given by {split}"
-    with terminal_progress() as progress:
+    with terminal_progress(log=not as_json) as progress:
         comparison = compare_methods(training, test, chosen, seeds=seeds, split=described, progress=progress)
     print_warnings(list(comparison.warnings))
     document = comparison.document()
@@ -72,7 +72,7 @@ def compare(
 
 
 def _split_by_file(items: "Embeddings", vectors: Path, split: str) -> "tuple[Embeddings, Embeddings]":
-    from entourage.compare.splits import split_given
+    from entourage.comparison.splits import split_given
     from entourage.stores.labels import read_labels
 
     try:

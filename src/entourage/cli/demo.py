@@ -28,7 +28,7 @@ def demo(
     from entourage.demo import run_demo
     from entourage.runtime.progress import terminal_progress
 
-    with terminal_progress(log=True) as progress:
+    with terminal_progress() as progress:
         result = run_demo(out, quick=quick, seed=seed, overwrite=overwrite, progress=progress)
     measured = result.document()
     print_warnings(measured["warnings"])

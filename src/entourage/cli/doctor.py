@@ -16,8 +16,8 @@ def doctor(vectors: Vectors, labels: Labels = None, as_json: Json = False) -> No
 
     items = read_vectors(vectors, labels=labels)
 
-    from entourage.compare.doctor import examine
+    from entourage.comparison.diagnosis import examine
 
-    with terminal_progress() as progress:
+    with terminal_progress(log=not as_json) as progress:
         diagnosis = examine(items, progress=progress)
     print_report(diagnosis.document(), as_json, facts(diagnosis.protocol), diagnosis.table(), diagnosis.verdict)

@@ -28,6 +28,6 @@ def report(
     from entourage.report import write_report
     from entourage.runtime.progress import terminal_progress
 
-    with collected_warnings(lambda text: print_warnings([text])), terminal_progress(log=True) as progress:
+    with collected_warnings(lambda text: print_warnings([text])), terminal_progress() as progress:
         written = write_report(run, out, seed=seed, overwrite=overwrite, progress=progress)
     typer.echo(f"Written to {written}")

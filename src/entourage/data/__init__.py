@@ -19,7 +19,7 @@ from typing import Any
 from entourage.data.arrays import ImageArray
 from entourage.data.files import ImageFiles
 from entourage.errors import EntourageError, EntourageWarning, FileError, InputError
-from entourage.runtime.config import check_known, check_options
+from entourage.runtime.config import check_known, check_name, check_options
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
@@ -194,7 +194,7 @@ def _check_options(name: str | PathLike[str], module: ModuleType, options: dict[
     known = [each for each in takes if each not in _FOR_PROGRAMS]
     chosen = {each: value for each, value in options.items() if not (each in takes and callable(value))}  # progress
     for option in chosen:
-        check_known(option, known, f"an option of {name}")
+        check_name(option, known, "option", f"of {name}")
     check_options(module.load, chosen)
 
 

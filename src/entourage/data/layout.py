@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from entourage.data.download import Archive
 from entourage.errors import EntourageWarning, FileError
-from entourage.runtime.config import check_known
+from entourage.runtime.config import check_name
 
 __all__ = [
     "Archives",
@@ -161,7 +161,7 @@ def check_split(split: str, splits: Collection[str], name: str) -> None:
     name : str
         The dataset, as an error names it.
     """
-    check_known(split, splits, f"the split of {name}")
+    check_name(split, splits, "split", f"of {name}")
 
 
 def check_counts(where: str | PathLike[str], labels: np.ndarray, expected: Count) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from entourage.errors import InputError
-from entourage.runtime.config import check_known
+from entourage.runtime.config import check_known, check_name
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Preprocessing", "as_pictures"]
 
@@ -98,7 +98,7 @@ class Preprocessing:
     def from_dict(cls, values: dict[str, Any]) -> "Preprocessing":
         """The preprocessing whose fields `to_dict` gave."""
         for name in values:
-            check_known(name, sorted(field.name for field in fields(cls)), "a field of preprocessing")
+            check_name(name, sorted(field.name for field in fields(cls)), "field", "of preprocessing")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:

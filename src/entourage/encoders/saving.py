@@ -20,7 +20,7 @@ from entourage.encoders.sliced import SlicedEncoder
 from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
 from entourage.errors import CorruptImage, FileError, InputError
-from entourage.runtime.config import check_known, check_options, closest
+from entourage.runtime.config import check_name, check_options, closest
 from entourage.stores import add_weights, read_model, usable_model, write_model
 from entourage.stores.filenames import CONFIG, ENCODER
 from entourage.values import Embeddings
@@ -265,6 +265,6 @@ def _with_options(name: str, kind: type, options: dict[str, Any], build: Callabl
     # The backbone is what the name stands for.
     known = {each.name for each in taken if each.kind is not each.VAR_KEYWORD} - {"backbone", "name"}
     for option in options:
-        check_known(option, sorted(known), f"an option of the encoder {name}")
+        check_name(option, sorted(known), "option", f"of the encoder {name}")
     check_options(kind.__init__, options)  # type: ignore[misc]
     return (build or kind)(**options)

@@ -20,7 +20,7 @@ if sys.version_info >= (3, 11):
 else:  # where the same parser is installed under its first name
     import tomli as tomllib
 
-__all__ = ["check_known", "check_options", "check_types", "closest", "from_pairs", "from_toml", "to_dict"]
+__all__ = ["check_known", "check_name", "check_options", "check_types", "closest", "from_pairs", "from_toml", "to_dict"]
 
 Settings = TypeVar("Settings")
 
@@ -66,9 +66,9 @@ def from_toml(
     """
     values = {} if path is None else _read(Path(path))
     known = sorted(setting.name for setting in fields(cls))  # type: ignore[arg-type]  # any dataclass
-    for names, what in ((values, f"a setting in {path}"), (overrides or {}, "a setting")):
+    for names, where in ((values, f"in {path}"), (overrides or {}, "")):
         for name in names:
-            check_known(name, known, what)
+            check_name(name, known, "setting", where)
     try:
         return cls(**_tuples(cls, _merged(_merged(preset or {}, values), overrides or {})))
     except InputError as error:
@@ -113,9 +113,10 @@ def to_dict(settings: Any) -> dict[str, Any]:
 
 
 def check_known(name: object, known: Iterable[str], what: str, *, otherwise: str = "") -> None:
-    """Refuse a name that is not among the known ones, and suggest the closest of them.
+    """Refuse a choice by name that is not among the known ones, and suggest the closest of them.
 
-    Every choice by name is checked by this one function: systems, losses, settings, options, datasets, methods, ...
+    Every value that is one of a few names is checked by this one function: systems, losses, datasets, ...; names of
+    what something has (options, splits, figures) by `check_name`.
 
     Parameters
     ----------
@@ -133,13 +134,39 @@ def check_known(name: object, known: Iterable[str], what: str, *, otherwise: str
     entourage.errors.InputError: the loss is 'margni'; wanted one of ms, margin (did you mean margin?)
     """
     known = list(known)
-    if name in known:
-        return
+    if name not in known:
+        raise InputError(f"{what} is {name!r}; wanted {_wanted(name, known, otherwise)}")
+
+
+def check_name(name: object, known: Iterable[str], what: str, of: str = "") -> None:
+    """Refuse the name of an option, a split, a figure, ... that is not there, and suggest the closest that is.
+
+    Parameters
+    ----------
+    name : object
+        The name that was given.
+    known : iterable of str
+        The known names, in the order in which they are listed.
+    what : str
+        What it would be the name of, in the singular.
+    of : str
+        Where it would be found, as "of the loss ms" or "in settings.toml".
+
+    >>> check_name("qurey", ["drift", "query"], "figure", "of my-run")
+    Traceback (most recent call last):
+    entourage.errors.InputError: unknown figure 'qurey' of my-run; wanted one of drift, query (did you mean query?)
+    """
+    known = list(known)
+    if name not in known:
+        raise InputError(f"unknown {what} {name!r}{f' {of}' if of else ''}; wanted {_wanted(name, known)}")
+
+
+def _wanted(name: object, known: list[str], otherwise: str = "") -> str:
     if not known and not otherwise:
-        raise InputError(f"{what} is {name!r}; wanted none, as there are none to choose from: leave it out")
+        return "none, as there are none to choose from: leave it out"
     wanted = " or ".join(filter(None, [f"one of {', '.join(known)}" if known else "", otherwise]))
     near = closest(str(name), known)
-    raise InputError(f"{what} is {name!r}; wanted {wanted}{f' (did you mean {near}?)' if near else ''}")
+    return f"{wanted}{f' (did you mean {near}?)' if near else ''}"
 
 
 def closest(name: str, known: Iterable[str] | Mapping[str, str]) -> str | None:

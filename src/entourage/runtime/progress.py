@@ -1,11 +1,25 @@
-"""Progress on the terminal for anything that reports it as progress(title, done, total)."""
+"""Progress of long work: reported as progress(title, done, total), shown on standard error, and logged.
 
-import sys
-from collections.abc import Iterator
+Public calls take `progress=True` (bars in a terminal, plain lines elsewhere) or a callable of one's own. Whatever they
+show, the logger "entourage" gets the same lines at level INFO.
+"""
+
+import functools
+import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Progress", "shown", "terminal_progress"]
+from entourage.errors import InputError
+from entourage.runtime.display import Lines, bars, standard_error_is_a_terminal, written_line
+
+__all__ = ["Progress", "ShowProgress", "reported", "shown", "shows_progress", "terminal_progress"]
+
+_log = logging.getLogger("entourage")
+_log.addHandler(logging.NullHandler())  # silent unless the program that uses this library sets up logging
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class Progress(Protocol):
@@ -15,7 +29,64 @@ class Progress(Protocol):
         """Show that `done` of `total` parts of the work called `title` are done."""
 
 
-_shown: list[Progress] = []
+ShowProgress: TypeAlias = Any
+"""What a public call takes as `progress`: True, a Progress, or None for nothing. A call that is decorated with
+`shows_progress` receives a Progress or None."""
+
+
+def shows_progress(call: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Let the keyword `progress` of a call be True, as everywhere in the public interface, and log what it reports.
+
+    Parameters
+    ----------
+    call : callable
+        A function or method with a keyword `progress`, which it takes for a Progress or None.
+
+    Returns
+    -------
+    callable
+        The same, whose `progress` may be all that `reported` takes.
+
+    Examples
+    --------
+    >>> @shows_progress
+    ... def work(*, progress=None):
+    ...     progress("working", 1, 1)
+    >>> work(progress=lambda title, done, total: print(title, done, total))
+    working 1 1
+    """
+
+    @functools.wraps(call)
+    def run(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        with reported(options.get("progress")) as progress:
+            options["progress"] = progress
+            return call(*args, **options)
+
+    run.shows_progress = True  # type: ignore[attr-defined]  # for the test that every public call does
+    return run
+
+
+@contextmanager
+def reported(progress: ShowProgress) -> Iterator[Progress | None]:
+    """Give what work reports to, from what its caller asked for.
+
+    Parameters
+    ----------
+    progress : bool, callable or None
+        True shows bars or lines on standard error; a callable is called as progress(title, done, total).
+
+    Yields
+    ------
+    Progress or None
+        None where nobody wants to know.
+    """
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise InputError(f"progress is {progress!r}; wanted True, False or a callable of (title, done, total)")
+    if progress is True:
+        with terminal_progress() as show:
+            yield _logged(show)
+    else:
+        yield _logged(progress or None)
 
 
 def shown(title: str, done: int, total: int) -> None:
@@ -25,50 +96,31 @@ def shown(title: str, done: int, total: int) -> None:
 
 
 @contextmanager
-def terminal_progress(*, log: bool = False) -> Iterator[Progress]:
-    """Show bars on standard error, one per kind of work; the part of a title in brackets may change.
+def terminal_progress(*, log: bool = True) -> Iterator[Progress]:
+    """Show progress on standard error: in a terminal bars, one per kind of work; elsewhere lines, now and then.
 
-    Bars start with the first report, so that an error before it stands alone.
+    The part of a title in brackets may change. Bars start with the first report, so that an error before it stands
+    alone.
 
     Parameters
     ----------
-    log : bool, default False
-        Where standard error is not a terminal, print each new title as a line instead of showing nothing.
+    log : bool, default True
+        Whether to print lines where standard error is not a terminal.
 
     Yields
     ------
     Progress
         What to hand to the work.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        with _open(_log_lines() if log else _silence) as quiet:
-            yield quiet
-        return
-    time_left = TimeRemainingColumn(elapsed_when_finished=True)
-    bars = Bars(
-        TextColumn("{task.description}"), BarColumn(bar_width=14), MofNCompleteColumn(), time_left, console=console
-    )
-    tasks: dict[str, TaskID] = {}
-
-    def show(title: str, done: int, total: int) -> None:
-        kind = title.partition(" (")[0]
-        if not tasks:
-            bars.start()
-        if kind not in tasks:
-            tasks[kind] = bars.add_task(title)
-        bars.update(tasks[kind], description=title, completed=done, total=total)
-
-    try:
-        with _open(show):
+    if standard_error_is_a_terminal():
+        with bars() as show, _open(show):
             yield show
-    finally:
-        if tasks:
-            bars.stop()
+    else:
+        with _open(Lines(written_line) if log else _silence) as show:
+            yield show
+
+
+_shown: list[Progress] = []
 
 
 @contextmanager
@@ -80,15 +132,23 @@ def _open(show: Progress) -> Iterator[Progress]:
         _shown.remove(show)
 
 
-def _log_lines() -> Progress:
-    seen: set[str] = set()
+class _Logged:
+    """Reports to a progress, if there is one, and to the log."""
 
-    def log(title: str, done: int, total: int) -> None:
-        if title not in seen:
-            seen.add(title)
-            print(title, file=sys.stderr, flush=True)
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress, self._lines = progress, Lines(_log.info)
 
-    return log
+    def __call__(self, title: str, done: int, total: int) -> None:
+        if self._progress:
+            self._progress(title, done, total)
+        self._lines(title, done, total)
+
+
+def _logged(progress: Progress | None) -> Progress | None:
+    """The same and, if anyone reads it, the log: once, however many calls hand it on to each other."""
+    if isinstance(progress, _Logged) or not _log.isEnabledFor(logging.INFO):
+        return progress
+    return _Logged(progress)
 
 
 def _silence(title: str, done: int, total: int) -> None:

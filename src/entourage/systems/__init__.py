@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from entourage.runtime.config import check_known
+from entourage.runtime.config import check_known, check_name
 from entourage.stores.filenames import CROSS_IMAGE, NETWORK
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.cross_image.settings import CrossImageSettings
@@ -51,7 +51,7 @@ class System:
         """
         if name is None:
             return {}
-        check_known(name, self.presets, "the preset of this system")
+        check_name(name, self.presets, "preset", "of this system")
         return self.presets[name]
 
 

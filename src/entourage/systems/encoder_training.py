@@ -336,7 +336,7 @@ class EncoderTraining:
             loss=loss,
             evaluate=self.score if len(self.held_out) else None,
             checkpointing=self._checkpointing(parts, depends_on),
-            reporting=Reporting(self._log(), "training the encoder", "images", self.progress),
+            reporting=Reporting(self._log(), "training the encoder", "images", "held-out MAP@R", self.progress),
         )
         for text in nothing_learned(history) if distributed.is_main() else ():
             warnings.warn(text, EntourageWarning, stacklevel=2)

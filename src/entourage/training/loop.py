@@ -96,7 +96,8 @@ def fit_model(
     main = distributed.is_main()
     history, best = _begun(model, optimizer, checkpointing)
     distributed.share_state(model)
-    pace = Pace(reporting.title, reporting.unit, settings.epochs, reporting.progress if main else None)
+    progress = reporting.progress if main else None
+    pace = Pace(reporting.title, reporting.unit, reporting.metric, settings.epochs, progress)
     with _own_rates(optimizer) as rates, _opened(reporting.log if main else None, history) as log:
         while not history.exhausted(settings.epochs, settings.patience, settings.patience_from):
             epoch, measured = history.epoch + 1, _Measured()

@@ -1,4 +1,4 @@
-"""Progress of a training: which epoch, the best score, how fast it goes and how long it will take."""
+"""Progress of a training: which epoch, the best score and how fast it goes."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _REFRESH = 10.0  # seconds between two measurements of speed, so that a log of t
 
 
 class Pace:
-    """Counts batches and items; reports them as "title (epoch 3/20, best so far 41.2 %, 310 images/s, 4 min left)".
+    """Counts batches and items; reports them as "title (epoch 3/20, best MAP@R 41.2 %, 310 images/s)".
 
     Parameters
     ----------
@@ -19,6 +19,8 @@ class Pace:
         What is reported before the bracket.
     unit : str
         What batches consist of.
+    metric : str
+        What the score of an epoch is called.
     epochs : int
         How many there will be at most.
     progress : Progress or None
@@ -28,15 +30,22 @@ class Pace:
     """
 
     def __init__(
-        self, title: str, unit: str, epochs: int, progress: Progress | None, clock: Callable[[], float] = time.monotonic
+        self,
+        title: str,
+        unit: str,
+        metric: str,
+        epochs: int,
+        progress: Progress | None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.title, self.unit, self.epochs, self.progress, self.clock = title, unit, epochs, progress, clock
+        self.title, self.unit, self.metric, self.epochs = title, unit, metric, epochs
+        self.progress, self.clock = progress, clock
         self.speed = ""
         self.start(0, 0, None)
 
     def start(self, epoch: int, n_batches: int, best_score: float | None) -> None:
         """Begin an epoch of that many batches; its time counts from now."""
-        self.epoch, self.n_batches, self.best = epoch, n_batches, _percent(best_score, "best so far ")
+        self.epoch, self.n_batches, self.best = epoch, n_batches, self._percent(best_score, "best ")
         self.batches = self.items = 0
         self.started = self.clock()
         self._mark(self.started)
@@ -55,7 +64,8 @@ class Pace:
     def finish(self, kept_epoch: int, best_score: float | None) -> None:
         """Report that training is over, and which epoch was kept."""
         if self.progress:
-            self.progress(f"{self.title} (kept epoch {kept_epoch}{_percent(best_score)})", 1, 1)
+            total = max(self.epochs * self.n_batches, 1)
+            self.progress(f"{self.title} (kept epoch {kept_epoch}{self._percent(best_score)})", total, total)
 
     @property
     def where(self) -> str:
@@ -69,26 +79,12 @@ class Pace:
 
     def _mark(self, now: float) -> None:
         """Remember this moment: speed is measured from here."""
-        self.marked, self.batches_then, self.items_then = now, self.batches, self.items
+        self.marked, self.items_then = now, self.items
 
     def _measure(self, now: float) -> None:
         seconds = now - self.marked
-        batches_left = self.n_batches - self.batches + (self.epochs - self.epoch) * self.n_batches
-        left = batches_left * seconds / (self.batches - self.batches_then)
-        self.speed = f", {(self.items - self.items_then) / seconds:,.0f} {self.unit}/s, {_duration(left)} left"
+        self.speed = f", {(self.items - self.items_then) / seconds:,.0f} {self.unit}/s"
         self._mark(now)
 
-
-def _percent(score: float | None, what: str = "") -> str:
-    return "" if score is None else f", {what}{100 * score:.1f} %"
-
-
-def _duration(seconds: float) -> str:
-    """A duration in the largest unit that gives two or more.
-
-    >>> [_duration(seconds) for seconds in (45, 150, 10000)]
-    ['45 s', '2 min', '2.8 h']
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    def _percent(self, score: float | None, what: str = "") -> str:
+        return "" if score is None else f", {what}{self.metric} {100 * score:.1f} %"

@@ -64,5 +64,7 @@ class Reporting:
     """What the progress bar is called."""
     unit: str = "items"
     """What a batch consists of, as in "310 items/s"."""
+    metric: str = "score"
+    """What `evaluate` measures, as in "best held-out MAP@R 41.2 %"."""
     progress: Progress | None = None
     """Called as progress(title, done, total) after every batch."""

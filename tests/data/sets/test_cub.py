@@ -101,5 +101,5 @@ def test_no_root_at_all(monkeypatch):
 
 
 def test_an_unknown_split_is_named(root):
-    with pytest.raises(InputError, match="the split of cub is 'query'; wanted one of train, test"):
+    with pytest.raises(InputError, match="unknown split 'query' of cub; wanted one of train, test"):
         cub.load("query", root)

@@ -169,7 +169,7 @@ def test_progress_is_told_after_each_class():
 
 
 def test_an_unknown_split_is_named():
-    with pytest.raises(InputError, match="the split of glyphs is 'dev'; wanted one of train, test"):
+    with pytest.raises(InputError, match="unknown split 'dev' of glyphs; wanted one of train, test"):
         glyphs.load("dev")
 
 

@@ -212,7 +212,7 @@ def test_a_loss_built_here_is_not_wrapped_again():
     ("loss", "options", "said"),
     [
         ("tripplet", {}, "'tripplet'; wanted one of contrastive, margin, ms"),
-        ("ms", {"gamma": 1}, "an option of the loss ms is 'gamma'; wanted one of alpha, beta, threshold"),
+        ("ms", {"gamma": 1}, "unknown option 'gamma' of the loss ms; wanted one of alpha, beta, threshold"),
         ("triplet", {"mining": "easy"}, "mining is 'easy'; wanted one of semihard, all, distance"),
         (lambda e, y: 0, {"margin": 1}, "an object and cannot take the options margin"),
         (7, {}, "the loss is 7; wanted a name"),

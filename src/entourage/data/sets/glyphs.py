@@ -16,7 +16,7 @@ import numpy as np
 from entourage.data.arrays import ImageArray
 from entourage.data.layout import Archives, Count
 from entourage.errors import InputError
-from entourage.runtime.config import check_known
+from entourage.runtime.config import check_name
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 
@@ -153,7 +153,7 @@ def scripts(split: str) -> dict[str, str]:
     dict of str to str
         The characters of each script, by its name.
     """
-    check_known(split, SCRIPTS, "the split of glyphs")
+    check_name(split, SCRIPTS, "split", "of glyphs")
     return dict(SCRIPTS[split])
 
 

@@ -85,7 +85,7 @@ def fit_paper(
         loss=batch_loss(settings, network, items, codes, training_rows, context),
         evaluate=None if validation is None else _validator(settings, network, validation),
         checkpointing=checkpoint and Checkpointing(Path(checkpoint), _fingerprint(settings, items), resume),
-        reporting=Reporting(title="training the refiner", progress=progress),
+        reporting=Reporting(title="training the refiner", metric="held-out MAP@R", progress=progress),
     )
     raw_score = None if validation is None else mean_average_precision_at_r(validation)
     data = {

@@ -16,7 +16,7 @@ from entourage.errors import InputError
 from entourage.runs.figures.options import FigureOptions
 from entourage.runs.refinement_run import RefinementRun
 from entourage.runs.training_run import TrainingRun
-from entourage.runtime.config import check_known
+from entourage.runtime.config import check_name
 from entourage.stores import check_free
 from entourage.systems import SYSTEMS
 
@@ -172,7 +172,7 @@ def draw_motion(kind: str, run: RefinementRun | TrainingRun, options: FigureOpti
 def _checked(kind: str, run: RefinementRun | TrainingRun, options: FigureOptions) -> FigureKind:
     known = applicable(run, options)
     if kind not in FIGURES:
-        check_known(kind, known, f"the figure of {run.folder}")
+        check_name(kind, known, "figure", f"of {run.folder}")
     lacks = _lacks(FIGURES[kind], run, options)
     if lacks:
         raise InputError(f"{kind} is a figure of {lacks}; wanted one that {run.folder} has: {', '.join(known)}")

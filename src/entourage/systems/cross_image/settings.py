@@ -41,6 +41,6 @@ class CrossImageSettings(EncoderSettings):
             self._check(name, 1, "or more")
         for name in ("block_learning_rate", "probe_batches"):
             self._check(name, 0, "or more")
-        check_known(self.loss, _LOSSES, "the loss, which must be one of similarities,")
+        check_known(self.loss, _LOSSES, "the loss for this system")
         if not 0 <= self.conditional_weight <= 1:
             raise InputError(f"conditional_weight is {self.conditional_weight}; wanted a share between 0 and 1")

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from entourage.errors import InputError, ModelError
-from entourage.runtime.config import check_known, check_options
+from entourage.runtime.config import check_name, check_options
 from entourage.runtime.progress import Progress
 from entourage.systems.intra_batch.contexts import Contexts, find_contexts
 from entourage.systems.intra_batch.network import MessagePassing, Messages
@@ -82,7 +82,7 @@ def contexts_for(trained: TrainedNetwork, items: Embeddings, by: str = "reciproc
         raise InputError(f"the items are a {type(items).__name__}; wanted Embeddings: Embeddings.from_vectors(items)")
     known = [each.name for each in signature(find_contexts).parameters.values() if each.kind is each.KEYWORD_ONLY]
     for name in options:
-        check_known(name, known, "an option of contexts")
+        check_name(name, known, "option", "of contexts")
     check_options(find_contexts, options)
     if items.dim != trained.network.dim:
         raise ModelError(

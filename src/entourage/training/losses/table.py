@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from entourage.errors import InputError
-from entourage.runtime.config import check_known
+from entourage.runtime.config import check_known, check_name
 from entourage.runtime.randomness import torch_randomness
 from entourage.training.losses.pairwise import multi_similarity, multi_similarity_of
 
@@ -187,7 +187,7 @@ def build_loss(loss: str | Callable[..., Tensor], n_classes: int, dim: int, **op
         return loss if isinstance(loss, Loss | MultiSimilarity) else Loss(loss)
     check_known(loss, LOSSES, "the loss")
     for name in options:
-        check_known(name, list(inspect.signature(LOSSES[loss]).parameters)[2:], f"an option of the loss {loss}")
+        check_name(name, list(inspect.signature(LOSSES[loss]).parameters)[2:], "option", f"of the loss {loss}")
     return LOSSES[loss](n_classes, dim, **options)
 
 

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from tests.compare.samples import clusters
+from tests.comparison.samples import clusters
 
 from entourage.baselines import QueryExpansion, Raw, VectorMethod
-from entourage.compare.comparison import compare
-from entourage.compare.methods import METHODS, MethodSpec
-from entourage.compare.splits import split_half
+from entourage.comparison.measuring import compare
+from entourage.comparison.methods import METHODS, MethodSpec
+from entourage.comparison.splits import split_half
 from entourage.errors import InputError
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
 from entourage.values import Embeddings
@@ -126,7 +126,7 @@ def test_harm_is_that_of_the_last_method_or_relational(comparison):
     assert (found["method"], found["against"]) == ("whitening+alpha-qe", "raw")
     assert sum(found["map@r"].values()) == len(comparison.ids)
     assert comparison.harm("average-qe", "alpha-qe-8-3")["against"] == "alpha-qe-8-3"
-    with pytest.raises(InputError, match="must have scores here, is 'paper'; wanted one of raw"):
+    with pytest.raises(InputError, match="unknown method 'paper' in this comparison; wanted one of raw"):
         comparison.harm("paper")
 
 
@@ -175,7 +175,7 @@ def test_raw_must_work():
     ("change", "message"),
     [
         ({"seeds": 0}, "seeds is 0; it must be a whole number, at least 1"),
-        ({"methods": ["nonsense"]}, "a method to compare is 'nonsense'; wanted one of all, raw, pca-whitening"),
+        ({"methods": ["nonsense"]}, "unknown method 'nonsense'; wanted one of all, raw, pca-whitening"),
         ({"training": Embeddings.from_vectors(np.eye(12))}, "the training items have no labels"),
         ({"test": Embeddings.from_vectors(np.eye(3), labels=[1, 2, 3])}, "12 dimensions and the test items 3"),
     ],

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.compare.samples import clusters
+from tests.comparison.samples import clusters
 
-from entourage.compare.comparison import compare
-from entourage.compare.splits import split_given, split_half
+from entourage.comparison.measuring import compare
+from entourage.comparison.splits import split_given, split_half
 from entourage.errors import InputError
 from entourage.values import Embeddings
 

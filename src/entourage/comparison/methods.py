@@ -28,9 +28,9 @@ from entourage.baselines import (
     VectorMethod,
     WithinClassWhitening,
 )
-from entourage.compare.tuning import LONGEST_TRAINING
+from entourage.comparison.tuning import LONGEST_TRAINING
 from entourage.refiner.recipes import RECIPES
-from entourage.runtime.config import check_known
+from entourage.runtime.config import check_name
 from entourage.runtime.extras import require
 from entourage.values import Embeddings
 
@@ -213,7 +213,7 @@ def select_methods(methods: str | Iterable[str | MethodSpec] = "all") -> list[Me
     chosen = {"raw": METHODS["raw"]}
     for method in wanted:
         if not isinstance(method, MethodSpec):
-            check_known(method, ["all", *METHODS], "a method to compare")
+            check_name(method, ["all", *METHODS], "method")
         spec = method if isinstance(method, MethodSpec) else METHODS[method]
         chosen.setdefault(spec.name, spec)
     _check_installed(list(chosen.values()))

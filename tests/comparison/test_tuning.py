@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.compare.samples import clusters
+from tests.comparison.samples import clusters
 
 from entourage.baselines import Chain, LinearHead, QueryExpansion, Raw, VectorMethod, fit_linear_head, with_random_state
 from entourage.baselines.method import with_vectors
-from entourage.compare.comparison import compare
-from entourage.compare.tuning import Trial, Validation, best_trial, choose_settings
+from entourage.comparison.measuring import compare
+from entourage.comparison.tuning import Trial, Validation, best_trial, choose_settings
 from entourage.evaluation import evaluate_ranking
 from entourage.refiner.rehearsal import make_rehearsals
 from entourage.training.linear_maps import head_maps_by_epoch

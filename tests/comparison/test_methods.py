@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.compare.samples import clusters
+from tests.comparison.samples import clusters
 
-from entourage.compare.comparison import compare
-from entourage.compare.methods import BUDGET, METHODS, Refined, select_methods
-from entourage.compare.splits import split_half
+from entourage.comparison.measuring import compare
+from entourage.comparison.methods import BUDGET, METHODS, Refined, select_methods
+from entourage.comparison.splits import split_half
 from entourage.errors import NotFittedError
 from entourage.refiner import learning
 from entourage.refiner.estimator import ContextRefiner

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from entourage.baselines import Chain, LinearHead, Method, Raw, with_random_state
-from entourage.compare.splits import labels_of
+from entourage.comparison.splits import labels_of
 from entourage.evaluation import evaluate_ranking
 from entourage.refiner.rehearsal import FOLDS, Rehearsal, make_rehearsals
 from entourage.training.linear_maps import head_maps_by_epoch

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from entourage.baselines import with_random_state
-from entourage.compare.memory import peak_memory
-from entourage.compare.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
-from entourage.compare.splits import labels_of
-from entourage.compare.tuning import LEAST_CLASSES, choose_settings
+from entourage.comparison.memory import peak_memory
+from entourage.comparison.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
+from entourage.comparison.splits import labels_of
+from entourage.comparison.tuning import LEAST_CLASSES, choose_settings
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.bootstrap import RESAMPLES, harm, paired_bootstraps
 from entourage.refiner.rehearsal import FOLDS
-from entourage.runtime.config import check_known
+from entourage.runtime.config import check_name
 from entourage.runtime.progress import Progress
 from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, label_codes, shared_codes
@@ -106,7 +106,7 @@ class Comparison:
     def result(self, method: str) -> MethodResult:
         """Find the result of a method that was not left out."""
         found = {each.method: each for each in self.results if not each.skipped}
-        check_known(method, found, "the method, which must have scores here,")
+        check_name(method, found, "method", "in this comparison")
         return found[method]
 
     @property

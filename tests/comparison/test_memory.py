@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from entourage.compare.memory import peak_memory
+from entourage.comparison.memory import peak_memory
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 MEASURE = """
 import numpy as np
-from entourage.compare.memory import peak_memory
+from entourage.comparison.memory import peak_memory
 
 with peak_memory() as large:
     np.ones(8_000_000)  # 61 MB, gone at once

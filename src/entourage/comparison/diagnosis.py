@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import skew
 
-from entourage.compare.splits import labels_of
+from entourage.comparison.splits import labels_of
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.movement import mean_cosine
 from entourage.neighbors import search_blocks

@@ -12,7 +12,7 @@ from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import fit_universal
 from entourage.runtime.checks import check_whole
 from entourage.runtime.extras import needs_training
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.values import Embeddings
 
 __all__ = ["ContextRefiner"]
@@ -70,7 +70,8 @@ class ContextRefiner(RefiningEstimator):
         self.n_steps = n_steps
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> "ContextRefiner":
+    @shows_progress
+    def fit(self, X: Any, y: Any = None, *, progress: ShowProgress = None) -> "ContextRefiner":
         """Learn from labels; without labels, use the universal scorer if it is expected to help.
 
         Parameters
@@ -79,8 +80,8 @@ class ContextRefiner(RefiningEstimator):
             Embeddings may carry their own labels.
         y : array-like of shape (N,), optional
             Labels, integers or text.
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -88,10 +89,11 @@ class ContextRefiner(RefiningEstimator):
             This refiner. Each of report()["warnings"] is also issued as an EntourageWarning.
         """
         self._learn(X, y, progress)
-        self._warn(stacklevel=3)
+        self._warn()
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Any:
+    @shows_progress
+    def fit_transform(self, X: Any, y: Any = None, *, progress: ShowProgress = None) -> Any:
         """Fit and refine the same vectors; without labels the neighbourhood graph is built once for both.
 
         Parameters
@@ -100,8 +102,8 @@ class ContextRefiner(RefiningEstimator):
             Embeddings may carry their own labels.
         y : array-like of shape (N,), optional
             Labels, integers or text.
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -109,7 +111,7 @@ class ContextRefiner(RefiningEstimator):
             What `transform(X)` returns.
         """
         table, items, graph = self._learn(X, y, progress)
-        self._warn(stacklevel=4)  # scikit-learn stands between this and the caller
+        self._warn()
         return self._same_kind(table, self._last_state(items, items, self.n_steps_, progress, graph=graph))
 
     def _learn(self, X: Any, y: Any, progress: Progress | None) -> tuple[Table, Embeddings, Graph | None]:

@@ -4,7 +4,6 @@ N items, M context items, k neighbours, T steps, d dimensions.
 """
 
 import copy
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from numbers import Integral
@@ -13,11 +12,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from entourage.errors import EntourageWarning, InputError, ModelError, NotFittedError
+from entourage.errors import InputError, ModelError, NotFittedError
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.refiner.serving import RefinesQueries, ServedGallery
 from entourage.runtime.checks import check_whole
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import Progress, ShowProgress, reported, shows_progress
+from entourage.runtime.warnings import warn_caller
 from entourage.stores import model_config, read_model, usable_model, write_model
 from entourage.values import Attention, Embeddings, FloatArray, IntArray, Trajectory
 
@@ -85,9 +85,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
 
     # ---- refining --------------------------------------------------------------------------------------------
 
-    def transform(
-        self, X: Any, context: Any = None, *, steps: int | None = None, progress: Progress | None = None
-    ) -> Any:
+    @shows_progress
+    def transform(self, X: Any, context: Any = None, *, steps: int | None = None, progress: ShowProgress = None) -> Any:
         """Refine vectors, **each among all that it is given with**.
 
         Parameters
@@ -98,8 +97,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             The gallery's raw vectors. Refine the gallery too and compare refined with refined: `transform_both`.
         steps : int, optional
             Stop after this many steps; all by default.
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -111,8 +110,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         table, items, gallery = self._prepare(X, context)
         return self._same_kind(table, self._last_state(items, gallery, self._n_steps(steps), progress))
 
+    @shows_progress
     def transform_both(
-        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: Progress | None = None
+        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: ShowProgress = None
     ) -> tuple[Any, Any]:
         """Refine queries and the gallery to search them in; either is of less use without the other.
 
@@ -122,8 +122,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
         steps : int, optional
             Stop after this many steps; all by default.
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -138,7 +138,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         refined, searched = (self._same_kind(table, each) for table, each in zip(tables, both, strict=True))
         return refined, searched
 
-    def serve(self, gallery: Any, *, progress: Progress | None = None) -> ServedGallery:
+    @shows_progress
+    def serve(self, gallery: Any, *, progress: ShowProgress = None) -> ServedGallery:
         """Prepare a gallery once for queries that arrive over time.
 
         `serve(gallery).transform(queries)` is `transform(queries, gallery)` without the part of the work that is the
@@ -147,8 +148,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         Parameters
         ----------
         gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -158,7 +159,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         prepared = self.network_.prepare(items, self.n_neighbors_, self.n_steps_, progress)
         return ServedGallery(prepared, table, lambda queries: as_table(self, queries), self._same_kind)
 
-    def trajectory(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Trajectory:
+    @shows_progress
+    def trajectory(self, X: Any, context: Any = None, *, progress: ShowProgress = None) -> Trajectory:
         """Return every step e^0..e^T of a refinement: trajectory(X)[t] is transform(X, steps=t) in float32.
 
         Parameters
@@ -176,7 +178,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         return Trajectory(np.stack([e for e, _, _ in states]), items.ids)
 
     def iter_steps(
-        self, X: Any, context: Any = None, *, steps: int | None = None, progress: Progress | None = None
+        self, X: Any, context: Any = None, *, steps: int | None = None, progress: ShowProgress = None
     ) -> Iterator[FloatArray]:
         """Yield the steps of `trajectory` one by one, so that they need not all be held in memory.
 
@@ -191,10 +193,12 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             e^t, for t = 0..T, in float32.
         """
         _, items, gallery = self._prepare(X, context)
-        for e, _, _ in self._states(items, gallery, self._n_steps(steps), progress):
-            yield e
+        with reported(progress) as report:
+            for e, _, _ in self._states(items, gallery, self._n_steps(steps), report):
+                yield e
 
-    def attention(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Attention:
+    @shows_progress
+    def attention(self, X: Any, context: Any = None, *, progress: ShowProgress = None) -> Attention:
         """Return how much each item attends to each of its neighbours in each step, with the neighbours' ids.
 
         Parameters
@@ -290,9 +294,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
         }
 
-    def _warn(self, stacklevel: int) -> None:
+    def _warn(self) -> None:
         for warning in self._report["warnings"]:
-            warnings.warn(warning, EntourageWarning, stacklevel=stacklevel)
+            warn_caller(warning)
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from entourage.comparison.measuring import compare
+from entourage.comparison.measuring import compare_split
 from entourage.comparison.methods import METHODS
 from entourage.comparison.splits import split_half
 from entourage.data.arrays import ImageArray
@@ -53,7 +53,9 @@ def main() -> None:
         for folder in folders:
             training, test = split_half(load(folder, progress))
             for method in methods:  # one by one, so that what is measured is kept
-                comparison = compare(training, test, [method], seeds=options.seeds, split="half", progress=progress)
+                comparison = compare_split(
+                    training, test, [method], seeds=options.seeds, split="half", progress=progress
+                )
                 keep(folder.name, comparison.document())
                 print(f"{folder.name}: {method}", flush=True)
     print((RESULTS / "compare_real.md").read_text())

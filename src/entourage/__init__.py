@@ -16,6 +16,8 @@ _HOMES = {
     "PaperRefiner": "refiner",
     "Scores": "evaluation",
     "Trajectory": "values",
+    "compare": "comparison.measuring",
+    "doctor": "comparison.diagnosis",
     "evaluate": "evaluation",
     "load_refiner": "refiner",
     "search": "neighbors",
@@ -24,6 +26,8 @@ _HOMES = {
 __all__ = sorted([*_HOMES, "__version__"])
 
 if TYPE_CHECKING:
+    from entourage.comparison.diagnosis import doctor as doctor
+    from entourage.comparison.measuring import compare as compare
     from entourage.errors import EntourageError as EntourageError
     from entourage.errors import EntourageWarning as EntourageWarning
     from entourage.evaluation import Scores as Scores

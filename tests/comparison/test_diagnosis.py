@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from entourage import ContextRefiner, Embeddings, evaluate
 from entourage.cli import app
-from entourage.comparison.diagnosis import Diagnosis, Finding, examine, verdict
+from entourage.comparison.diagnosis import examine, verdict
+from entourage.comparison.findings import Diagnosis, Finding
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.refiner.universal import forecast, universal_network
 

@@ -7,7 +7,7 @@ import pytest
 from tests.comparison.samples import clusters
 
 from entourage.baselines import QueryExpansion, Raw, VectorMethod
-from entourage.comparison.measuring import compare
+from entourage.comparison.measuring import compare_split
 from entourage.comparison.methods import METHODS, MethodSpec
 from entourage.comparison.splits import split_half
 from entourage.errors import InputError
@@ -59,7 +59,7 @@ def test_nothing_of_the_test_classes_reaches_fit_or_tuning():
             pairs.append((self.ids_, set(items.ids.tolist())))
             return items
 
-    compare(training, test, [MethodSpec("spy", Spy, [[{"k": 1}, {"k": 2}]])], seeds=2)
+    compare_split(training, test, [MethodSpec("spy", Spy, [[{"k": 1}, {"k": 2}]])], seeds=2)
     seen, unseen = set(training.ids.tolist()), set(test.ids.tolist())
     assert all(fitted <= seen and not fitted & ranked for fitted, ranked in pairs)
     scored, tuned = ([pair for pair in pairs if (pair[1] == unseen) == is_test] for is_test in (True, False))
@@ -74,7 +74,7 @@ def test_nothing_of_the_test_classes_reaches_fit_or_tuning():
 def comparison(one_thread):
     items = clusters(n_classes=12, per_class=8)
     methods = ["alpha-qe-8-3", "pca-whitening", "average-qe", "whitening+alpha-qe"]
-    return compare(*split_half(items), methods, seeds=3)
+    return compare_split(*split_half(items), methods, seeds=3)
 
 
 def test_the_document_has_everything(comparison):
@@ -132,7 +132,7 @@ def test_harm_is_that_of_the_last_method_or_relational(comparison):
 
 def test_progress_counts_methods_and_seeds():
     reports = []
-    compare(*split_half(clusters()), ["pca-whitening"], seeds=2, progress=lambda *report: reports.append(report))
+    compare_split(*split_half(clusters()), ["pca-whitening"], seeds=2, progress=lambda *report: reports.append(report))
     assert [done for _, done, total in reports] == [0, 2, 3, 4] and {total for *_, total in reports} == {4}
 
 
@@ -141,7 +141,7 @@ def test_progress_counts_methods_and_seeds():
 
 def test_a_method_that_cannot_work_is_skipped_with_its_reason_and_the_others_go_on():
     one_class = clusters(n_classes=1)
-    document = compare(one_class, clusters(seed=1), ["lda", "alpha-qe-8-3"]).document()
+    document = compare_split(one_class, clusters(seed=1), ["lda", "alpha-qe-8-3"]).document()
     assert document["methods"][1]["method"] == "lda"
     assert "add classes" in document["methods"][1]["skipped"]
     assert set(document["methods"][1]) == {"method", "skipped"}
@@ -153,22 +153,22 @@ def test_a_bug_is_not_hidden():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        compare(*split_half(clusters()), [MethodSpec("broken", broken)])
+        compare_split(*split_half(clusters()), [MethodSpec("broken", broken)])
 
 
 def test_test_classes_that_tell_nothing_are_refused_or_warned_of():
     items = clusters()
     test = items.take(items.labels == 9)
-    comparison = compare(items.take(items.labels < 5), test, ["alpha-qe-8-3"])
+    comparison = compare_split(items.take(items.labels < 5), test, ["alpha-qe-8-3"])
     assert comparison.warnings == ("all test items are of one class, so whatever is found is right",)
     alone = Embeddings(test.vectors, labels=np.arange(len(test)))
     with pytest.raises(InputError, match="each of the 8 test items is alone in its class"):
-        compare(items, alone, ["alpha-qe-8-3"])
+        compare_split(items, alone, ["alpha-qe-8-3"])
 
 
 def test_raw_must_work():
     with pytest.raises(InputError):
-        compare(clusters(), Embeddings.from_vectors(np.ones((1, 12)), labels=[0]), ["raw"])
+        compare_split(clusters(), Embeddings.from_vectors(np.ones((1, 12)), labels=[0]), ["raw"])
 
 
 @pytest.mark.parametrize(
@@ -183,4 +183,4 @@ def test_raw_must_work():
 def test_what_cannot_be_compared_is_refused(change, message):
     training, test = split_half(clusters())
     with pytest.raises(InputError, match=message):
-        compare(**{"training": training, "test": test, "methods": ["raw"]} | change)
+        compare_split(**{"training": training, "test": test, "methods": ["raw"]} | change)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.comparison.samples import clusters
 
-from entourage.comparison.measuring import compare
+from entourage.comparison.measuring import compare_split
 from entourage.comparison.methods import BUDGET, METHODS, Refined, select_methods
 from entourage.comparison.splits import split_half
 from entourage.errors import NotFittedError
@@ -48,7 +48,7 @@ def test_refiners_are_the_estimators_and_the_universal_one_sees_no_labels():
 
 
 def test_what_a_refiner_chose_is_reported_and_its_harm_is_of_interest():
-    comparison = compare(*split_half(clusters(n_classes=20)), ["relational", "paper"], seeds=2)
+    comparison = compare_split(*split_half(clusters(n_classes=20)), ["relational", "paper"], seeds=2)
     rows = {row["method"]: row for row in comparison.document()["methods"]}
     assert {"recipe", "base_map", "scorer", "neighbors"} <= set(rows["relational"]["settings"][1])
     assert set(rows["paper"]["settings"][1]) == {"recipe", "kept_epoch"}

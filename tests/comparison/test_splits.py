@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.comparison.samples import clusters
 
-from entourage.comparison.measuring import compare
+from entourage.comparison.measuring import compare_split
 from entourage.comparison.splits import split_given, split_half
 from entourage.errors import InputError
 from entourage.values import Embeddings
@@ -41,7 +41,7 @@ def test_a_split_that_says_anything_else_is_refused(parts, message):
 def test_overlapping_classes_are_a_warning():
     items = clusters()
     training, test = split_given(items, np.where(np.arange(len(items)) % 2, "train", "test"))
-    comparison = compare(training, test, ["raw"])
+    comparison = compare_split(training, test, ["raw"])
     assert comparison.warnings == (
         "10 of the test classes are training classes too: this is not a zero-shot comparison",
     )

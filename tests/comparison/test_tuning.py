@@ -6,7 +6,7 @@ from tests.comparison.samples import clusters
 
 from entourage.baselines import Chain, LinearHead, QueryExpansion, Raw, VectorMethod, fit_linear_head, with_random_state
 from entourage.baselines.method import with_vectors
-from entourage.comparison.measuring import compare
+from entourage.comparison.measuring import compare_split
 from entourage.comparison.tuning import Trial, Validation, best_trial, choose_settings
 from entourage.evaluation import evaluate_ranking
 from entourage.refiner.rehearsal import make_rehearsals
@@ -64,7 +64,9 @@ def test_stages_build_on_the_best_so_far_and_may_all_be_refused(telling):
 def test_without_classes_to_hold_out_defaults_stay():
     items = clusters(n_classes=3)
     assert choose_settings(QueryExpansion, [[{"k": 1}]], items).trials == ()
-    assert "all methods keep their default settings" in compare(items, clusters(seed=1), ["average-qe"]).warnings[-1]
+    assert (
+        "all methods keep their default settings" in compare_split(items, clusters(seed=1), ["average-qe"]).warnings[-1]
+    )
 
 
 def test_a_choice_depends_on_the_seed_by_the_classes_held_out():

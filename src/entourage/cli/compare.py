@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from entourage.cli.options import Json, Labels, Vectors, check_labelled
-from entourage.cli.output import facts, print_report, print_warnings, unfolded
+from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import EntourageError, InputError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def compare(
     All methods are scored on classes of VECTORS that none of them was trained on.
     """
     from entourage.comparison import tables
-    from entourage.comparison.measuring import compare as compare_methods
+    from entourage.comparison.measuring import compare_split
     from entourage.comparison.methods import select_methods
     from entourage.comparison.splits import split_half
     from entourage.runtime.progress import terminal_progress
@@ -57,7 +57,7 @@ def compare(
     training, test = split_half(items) if split == "half" else _split_by_file(items, vectors, split)
     described = "half of the classes" if split == "half" else f"given by {split}"
     with terminal_progress(log=not as_json) as progress:
-        comparison = compare_methods(training, test, chosen, seeds=seeds, split=described, progress=progress)
+        comparison = compare_split(training, test, chosen, seeds=seeds, split=described, progress=progress)
     print_warnings(list(comparison.warnings))
     document = comparison.document()
     if per_class:
@@ -68,7 +68,7 @@ def compare(
         tables.settings_table(document),
     ]
     parts += tables.harm_tables(document["harm"]) if per_class else []
-    print_report(document, as_json, *map(unfolded, parts))
+    print_report(document, as_json, *map(tables.unfolded, parts))
 
 
 def _split_by_file(items: "Embeddings", vectors: Path, split: str) -> "tuple[Embeddings, Embeddings]":

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["facts", "print_report", "print_warnings", "side_by_side", "unfolded"]
+__all__ = ["facts", "print_report", "print_warnings", "side_by_side"]
 
 
 def print_warnings(warnings: list[str]) -> None:
@@ -45,18 +45,6 @@ def side_by_side(before: tuple[str, dict], after: tuple[str, dict]) -> "Table":
         new = after[1][metric]
         table.add_row(metric, f"{100 * value:.2f}", f"{100 * new:.2f}", f"{100 * (new - value):+.2f}")
     return table
-
-
-def unfolded(table: "Table | str") -> str:
-    """Render a table at its full width: where output is not a terminal, wide rows serve better than wrapped ones."""
-    if isinstance(table, str):
-        return table
-    from rich.console import Console
-
-    console = Console(width=10_000, color_system=None)
-    with console.capture() as text:
-        console.print(table, markup=False, highlight=False)
-    return "\n".join(line.rstrip() for line in text.get().splitlines())
 
 
 def print_report(document: dict, as_json: bool, *tables: "Table | str") -> None:

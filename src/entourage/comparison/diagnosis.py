@@ -7,22 +7,22 @@ N items, G distinct ones, k neighbours, C classes. Memory is O(N k).
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import skew
 
+from entourage.comparison.findings import Diagnosis, Finding
 from entourage.comparison.splits import labels_of
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.movement import mean_cosine
 from entourage.neighbors import search_blocks
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.universal import LEAST_ITEMS, Forecast, universal_network
-from entourage.runtime.progress import Progress
-from entourage.values import Embeddings, Neighbors, label_codes
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
+from entourage.values import Embeddings, Neighbors, as_embeddings, label_codes
 
-__all__ = ["Diagnosis", "Finding", "examine", "verdict"]
+__all__ = ["doctor", "examine", "verdict"]
 
 PURITY_OF = 8
 HUBNESS_AT = 10
@@ -40,51 +40,35 @@ _NARROW = 0.5
 _EXAMPLES = 5
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One measurement: a number, or a list of examples, and what it means."""
+@shows_progress
+def doctor(X: Any, y: Any = None, *, progress: ShowProgress = None) -> Diagnosis:
+    """Find out, before any training, whether refinement will help these vectors, and why.
 
-    name: str
-    value: float | int | list[Any] | None
-    """None where there is nothing to measure."""
-    note: str = ""
-    """What it means, in a few words."""
+    Parameters
+    ----------
+    X : Embeddings, array, DataFrame, column of lists or tensor of shape (N, d)
+        Embeddings may carry their own labels.
+    y : array-like of shape (N,), optional
+        Labels, integers or texts; with them there are more findings and the verdict is surer.
+    progress : bool or callable, optional
+        True shows progress on standard error; a callable is called as progress(title, done, total).
 
-    def __str__(self) -> str:
-        if self.value is None:
-            return "not measured"
-        if isinstance(self.value, list):
-            return str(len(self.value))
-        return f"{self.value:.3f}" if isinstance(self.value, float) else f"{self.value:,}"
+    Returns
+    -------
+    Diagnosis
+        `print` shows its findings and the verdict.
 
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """The findings, the protocol they were measured under, and the verdict in one line."""
-
-    protocol: dict[str, Any]
-    """How it was measured."""
-    findings: tuple[Finding, ...]
-    """Everything measured, in the order of the table."""
-    verdict: str
-    """Whether refinement will help, the main reason and what to do next."""
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The findings that are numbers."""
-        return {found.name: found.value for found in self.findings if isinstance(found.value, int | float)}
-
-    def document(self) -> dict[str, Any]:
-        """Give the diagnosis as `--json` prints it."""
-        findings = [asdict(found) for found in self.findings]
-        return {"protocol": self.protocol, "metrics": self.metrics, "findings": findings, "verdict": self.verdict}
-
-    def table(self) -> str:
-        """Lay out a line per finding."""
-        names = [found.name.replace("_", " ") for found in self.findings]
-        width, digits = max(map(len, names)), max(len(str(found)) for found in self.findings)
-        lines = zip(names, self.findings, strict=True)
-        return "\n".join(f"{name:{width}}  {found!s:>{digits}}  {found.note}".rstrip() for name, found in lines)
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(np.arange(20), 10)
+    >>> diagnosis = doctor(rng.normal(size=(20, 32))[y] + rng.normal(size=(200, 32)))
+    >>> diagnosis
+    Diagnosis(refinement should help, 8 findings of 200 items)
+    >>> diagnosis.metrics["distinct_items"]
+    200
+    """
+    return examine(as_embeddings(X, y, name="X"), progress=progress)
 
 
 def examine(items: Embeddings, *, progress: Progress | None = None) -> Diagnosis:

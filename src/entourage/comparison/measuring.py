@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -12,135 +11,77 @@ import numpy as np
 from entourage.baselines import with_random_state
 from entourage.comparison.memory import peak_memory
 from entourage.comparison.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
-from entourage.comparison.splits import labels_of
+from entourage.comparison.results import Comparison, MethodResult, SeedResult
+from entourage.comparison.splits import labels_of, split_given, split_half
 from entourage.comparison.tuning import LEAST_CLASSES, choose_settings
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
-from entourage.evaluation.bootstrap import RESAMPLES, harm, paired_bootstraps
+from entourage.evaluation.bootstrap import RESAMPLES
 from entourage.refiner.rehearsal import FOLDS
-from entourage.runtime.config import check_name
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.training.sampling import usable_classes
-from entourage.values import Embeddings, label_codes, shared_codes
+from entourage.values import Embeddings, as_embeddings, label_codes, shared_codes
 
-__all__ = ["Comparison", "MethodResult", "SeedResult", "compare"]
-
-
-@dataclass(frozen=True)
-class SeedResult:
-    """The result of one method with one seed."""
-
-    per_query: dict[str, np.ndarray]
-    """recall@1, r-precision and map@r of each test item, (N,)."""
-    settings: dict[str, Any]
-    """Given, chosen by tuning, and chosen by the method itself."""
-    tune_seconds: float
-    """Time to choose the settings."""
-    fit_seconds: float
-    """Time to choose the settings and to fit."""
-    apply_seconds: float
-    """Time from the test vectors to their scored ranking."""
-    peak_memory_mb: float | None
-    """Peak memory of tuning, fitting and applying; None where the system does not measure it."""
-    parameters: int
-    """How many numbers were learned."""
+__all__ = ["compare", "compare_split"]
 
 
-@dataclass(frozen=True)
-class MethodResult:
-    """The result of one method with every seed, or why it was left out."""
-
-    method: str
-    """Its name."""
-    seeds: tuple[SeedResult, ...] = ()
-    """Results with seeds 0, 1, ..."""
-    skipped: str | None = None
-    """Why it was left out; None where it was not."""
-
-    @property
-    def per_query(self) -> dict[str, np.ndarray]:
-        """Scores of each test item, averaged over the seeds; name -> (N,)."""
-        return {
-            name: np.mean([each.per_query[name] for each in self.seeds], axis=0) for name in self.seeds[0].per_query
-        }
-
-    def document(self, raw: "MethodResult") -> dict[str, Any]:
-        """Summarise the result for JSON, with differences to that of the raw vectors."""
-        if self.skipped:
-            return {"method": self.method, "skipped": self.skipped}
-        own, reference = self.per_query, raw.per_query
-        intervals = paired_bootstraps({name: own[name] for name in ("recall@1", "map@r")}, reference)
-        versus = {f"{name}_vs_raw": interval.document() for name, interval in intervals.items()}
-        memory = [each.peak_memory_mb for each in self.seeds if each.peak_memory_mb is not None]
-        seconds = ("fit_seconds", "tune_seconds", "apply_seconds")
-        return {
-            "method": self.method,
-            **{name: float(own[name].mean()) for name in ("recall@1", "map@r", "r-precision")},
-            **versus,
-            "settings": [each.settings for each in self.seeds],
-            **{name: float(np.mean([getattr(each, name) for each in self.seeds])) for name in seconds},
-            "peak_memory_mb": max(memory, default=None),
-            "parameters": max(each.parameters for each in self.seeds),
-            "seeds": [
-                {"seed": seed, **{name: float(each.per_query[name].mean()) for name in ("recall@1", "map@r")}}
-                for seed, each in enumerate(self.seeds)
-            ],
-        }
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Results of all methods, raw first, on the same test items."""
-
-    protocol: dict[str, Any]
-    """How they were measured."""
-    results: tuple[MethodResult, ...]
-    """One for each method."""
-    ids: np.ndarray
-    """Ids of the test items, (N,), in the order of all per-query scores."""
-    labels: np.ndarray
-    """Labels of the test items, (N,)."""
-    warnings: tuple[str, ...] = ()
-    """Warnings: why the numbers may mean less than they seem to."""
-
-    def result(self, method: str) -> MethodResult:
-        """Find the result of a method that was not left out."""
-        found = {each.method: each for each in self.results if not each.skipped}
-        check_name(method, found, "method", "in this comparison")
-        return found[method]
-
-    @property
-    def judged_for_harm(self) -> str:
-        """The method whose harm is of interest: relational if it was compared, otherwise the last."""
-        scored = [each.method for each in self.results if not each.skipped]
-        return "relational" if "relational" in scored else scored[-1]
-
-    def harm(self, method: str | None = None, against: str = "raw") -> dict[str, Any]:
-        """Find the queries and classes that a method made worse; see evaluation.bootstrap.harm.
-
-        Parameters
-        ----------
-        method : str, optional
-            By default `judged_for_harm`.
-        against : str
-            The method it is measured against.
-
-        Returns
-        -------
-        dict
-            Both names, and what `harm` gives.
-        """
-        method = method or self.judged_for_harm
-        before, after = self.result(against).per_query, self.result(method).per_query
-        return {"method": method, "against": against, **harm(self.ids, self.labels, before, after)}
-
-    def document(self) -> dict[str, Any]:
-        """Give the whole comparison as `--json` prints it: scores as fractions."""
-        methods = [each.document(self.result("raw")) for each in self.results]
-        return {"protocol": self.protocol, "methods": methods, "warnings": list(self.warnings)}
-
-
+@shows_progress
 def compare(
+    X: Any,
+    y: Any = None,
+    methods: str | Sequence[str | MethodSpec] = "all",
+    *,
+    split: Any = "half",
+    seeds: int = 1,
+    progress: ShowProgress = None,
+) -> Comparison:
+    """Compare refiners with the alternatives, on classes that none of them was trained on.
+
+    Every method, tuned on held-out training classes, is fitted on half of the classes; the items of the others are
+    ranked among themselves.
+
+    Parameters
+    ----------
+    X : Embeddings, array, DataFrame, column of lists or tensor of shape (N, d)
+        Embeddings may carry their own labels.
+    y : array-like of shape (N,), optional
+        Labels, integers or texts.
+    methods : "all", a name, names, or MethodSpecs
+        An unknown name lists them all. Raw is always among them.
+    split : "half" or array-like of shape (N,)
+        "half" trains on the first half of the classes; or the word "train" or "test" for each item.
+    seeds : int
+        How many, counted from 0; scores are averaged over them.
+    progress : bool or callable, optional
+        True shows progress on standard error; a callable is called as progress(title, done, total).
+
+    Returns
+    -------
+    Comparison
+        `print` shows it as a table.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(np.arange(8), 6)
+    >>> X = rng.normal(size=(8, 5))[y] + rng.normal(size=(48, 5))
+    >>> comparison = compare(X, y, ["alpha-qe-8-3"])
+    >>> comparison
+    Comparison(2 methods on 24 test items; highest MAP@R: alpha-qe-8-3, R@1 62.50 %, MAP@R 48.25 %)
+    >>> comparison.document()["methods"][0]["method"]
+    'raw'
+    """
+    specs = select_methods(methods)  # before any work
+    items = as_embeddings(X, y, name="X")
+    if items.labels is None:
+        raise InputError("there are no labels to learn from and to score by; wanted one per vector: compare(X, y)")
+    half = isinstance(split, str) and split == "half"
+    training, test = split_half(items) if half else split_given(items, split)
+    described = "half of the classes" if half else "as given"
+    return compare_split(training, test, specs, seeds=seeds, split=described, progress=progress)
+
+
+def compare_split(
     training: Embeddings,
     test: Embeddings,
     methods: str | Sequence[str | MethodSpec] = "all",
@@ -175,7 +116,7 @@ def compare(
     >>> labels = np.repeat(np.arange(8), 6)
     >>> items = Embeddings.from_vectors(rng.normal(size=(8, 5))[labels] + rng.normal(size=(48, 5)), labels=labels)
     >>> seen = labels < 4
-    >>> comparison = compare(items.take(seen), items.take(~seen), ["alpha-qe-8-3"])
+    >>> comparison = compare_split(items.take(seen), items.take(~seen), ["alpha-qe-8-3"])
     >>> [result.method for result in comparison.results]
     ['raw', 'alpha-qe-8-3']
     """

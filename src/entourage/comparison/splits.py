@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entourage.errors import InputError
-from entourage.values import Embeddings
+from entourage.values import Embeddings, as_column
 
 __all__ = ["labels_of", "split_given", "split_half"]
 
@@ -57,7 +57,9 @@ def split_given(items: Embeddings, parts: ArrayLike) -> tuple[Embeddings, Embedd
     -------
     training, test : Embeddings
     """
-    words = np.asarray(parts).astype(str)
+    if isinstance(parts, str):
+        raise InputError(f"the split is {parts!r}; wanted half, or the word train or test for each vector")
+    words = as_column(parts).astype(str)
     if words.shape != (len(items),):
         raise InputError(f"the split has shape {words.shape} for {len(items)} vectors; give one entry per vector")
     other = np.flatnonzero(~np.isin(words, ["train", "test"]))

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.table import Table
 
-__all__ = ["harm_tables", "scores_table", "settings_table"]
+__all__ = ["harm_tables", "scores_table", "settings_table", "unfolded"]
 
 MOST_ROWS = 20
 
@@ -55,6 +55,18 @@ def harm_tables(harm: dict[str, Any]) -> list[Table | str]:
     for entry in harm["queries"][:MOST_ROWS]:
         queries.add_row(str(entry["id"]), str(entry["class"]), *_before_after(entry))
     return [counts, *(_or_none(table, harm[name]) for table, name in ((classes, "classes"), (queries, "queries")))]
+
+
+def unfolded(table: Table | str) -> str:
+    """Render a table at its full width: where output is not a terminal, wide rows serve better than wrapped ones."""
+    if isinstance(table, str):
+        return table
+    from rich.console import Console
+
+    console = Console(width=10_000, color_system=None)
+    with console.capture() as text:
+        console.print(table, markup=False, highlight=False)
+    return "\n".join(line.rstrip() for line in text.get().splitlines())
 
 
 def _or_none(table: Table, entries: list[dict[str, Any]]) -> Table | str:

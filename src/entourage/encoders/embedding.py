@@ -21,7 +21,7 @@ from entourage.encoders.protocol import Encoder
 from entourage.encoders.vectors import check_takes
 from entourage.errors import EntourageWarning, InputError
 from entourage.runtime.devices import device_named
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 
 __all__ = ["Embeddable", "Shard", "embed", "embed_shards", "shard_rows"]
 
@@ -40,6 +40,7 @@ class Shard(NamedTuple):
     """Paths of the pictures that cannot be decoded, and are missing from the rows."""
 
 
+@shows_progress
 def embed(
     encoder: Encoder | CallableEncoder,
     images: Embeddable,
@@ -47,7 +48,7 @@ def embed(
     at_once: int | None = None,
     workers: int | None = None,
     device: str | torch.device | None = None,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
     strict: bool = False,
 ) -> np.ndarray:
     """Embed items, in memory.
@@ -64,8 +65,8 @@ def embed(
         Number of threads that decode; default: one per core.
     device : str or torch.device, optional
         Where the encoder is moved to: auto, cpu, cuda or cuda:1; default: it stays.
-    progress : Progress, optional
-        Called as progress(title, done, total).
+    progress : bool or callable, optional
+        True shows progress on standard error; a callable is called as progress(title, done, total).
     strict : bool
         Whether a picture that cannot be decoded raises CorruptImage; if not, it gets a row of NaN, and a warning.
 

@@ -27,7 +27,7 @@ from entourage.encoders.embedding import embed_shards, shard_rows
 from entourage.encoders.protocol import Encoder
 from entourage.encoders.saving import encoder_fingerprint
 from entourage.errors import EntourageWarning, FileError, InputError
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.stores import check_streamable, whole_file, write_blocks
 
 __all__ = ["EmbeddedFile", "embed_to_file", "parts_of"]
@@ -66,6 +66,7 @@ def parts_of(out: str | PathLike[str]) -> Path:
     return out.with_name(out.name + ".parts")
 
 
+@shows_progress
 def embed_to_file(
     encoders: Sequence[Encoder | CallableEncoder],
     images: Items,
@@ -77,7 +78,7 @@ def embed_to_file(
     resume: bool = False,
     overwrite: bool = False,
     strict: bool = False,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
 ) -> EmbeddedFile:
     """Write the unit vectors of an image set, with ids and labels, to a file.
 
@@ -103,8 +104,8 @@ def embed_to_file(
         Whether to replace the file, or the shards of an interrupted run.
     strict : bool
         Whether a picture that cannot be decoded raises CorruptImage; if not, it is left out of the file.
-    progress : Progress, optional
-        Called as progress(title, done, total).
+    progress : bool or callable, optional
+        True shows progress on standard error; a callable is called as progress(title, done, total).
 
     Returns
     -------

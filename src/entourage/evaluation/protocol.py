@@ -7,21 +7,21 @@ Items that are too easy to find, and junk, are left out where they are known (se
 right nor as wrong, and R does not count them.
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from entourage.errors import EntourageWarning, InputError
+from entourage.errors import InputError
 from entourage.evaluation import metrics
 from entourage.evaluation.clustering import MOST_ITERATIONS, kmeans
 from entourage.evaluation.exclusions import described_rules, groups_left_out, labels_of, without_junk
 from entourage.neighbors import check_same_encoder, own_gallery_rows
-from entourage.runtime.progress import Progress
-from entourage.values import Embeddings, IntArray, Neighbors, label_codes, shared_codes
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
+from entourage.runtime.warnings import warn_caller
+from entourage.values import Embeddings, IntArray, Neighbors, as_embeddings, label_codes, shared_codes
 
 __all__ = [
     "Scores",
@@ -62,6 +62,29 @@ class Scores:
     warnings: tuple[str, ...] = ()
     """Why these scores may mean less than they seem to; each is also issued as an EntourageWarning."""
 
+    def __repr__(self) -> str:
+        shown = {"R@1": "recall@1", "MAP@R": "map@r"}
+        numbers = [f"{title} {100 * self.metrics[name]:.2f} %" for title, name in shown.items() if name in self.metrics]
+        queries = f"{self.protocol.get('queries', 0):,} queries"
+        return f"Scores({', '.join([*numbers, queries])})"
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def table(self) -> str:
+        """Lay out a line per metric, in percent, and one that says what was searched in what.
+
+        Returns
+        -------
+        str
+            What `print(scores)` prints.
+        """
+        width = max(map(len, self.metrics), default=0)
+        lines = [f"{name:{width}}  {100 * value:6.2f} %" for name, value in self.metrics.items()]
+        queries, searched, classes = (self.protocol.get(name, 0) for name in ("queries", "gallery", "classes"))
+        among = f"among {searched:,} items; {classes:,} classes, neighbors {self.protocol.get('neighbors')}"
+        return "\n".join([*lines, f"of {queries:,} queries {among}"])
+
     @property
     def recall_at_1(self) -> NDArray[np.float64]:
         """(N,) 1 where the nearest item has the query's label, else 0."""
@@ -83,26 +106,27 @@ class Scores:
         return {"protocol": self.protocol, "metrics": self.metrics, "warnings": list(self.warnings)}
 
 
+@shows_progress
 def evaluate(
-    vectors: ArrayLike,
-    labels: ArrayLike,
+    vectors: Any,
+    labels: Any = None,
     *,
-    gallery: ArrayLike | None = None,
-    gallery_labels: ArrayLike | None = None,
+    gallery: Any = None,
+    gallery_labels: Any = None,
     no_match: str = "zero",
     nmi: bool = True,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
 ) -> Scores:
     """Score vectors by retrieval: recall@k, R-precision, MAP@R, mAP@1000 and NMI.
 
     Parameters
     ----------
-    vectors : array-like of shape (N, d)
+    vectors : Embeddings, array, DataFrame, column of lists or tensor of shape (N, d)
         The queries, of any length.
     labels : array-like of shape (N,)
-        Their labels, integers or texts.
-    gallery : array-like of shape (M, d), optional
+        Their labels, integers or texts; not needed for Embeddings that carry their own.
+    gallery : as vectors, of shape (M, d), optional
         What to search in. By default each query is searched among the other queries.
     gallery_labels : array-like of shape (M,), optional
         The labels of the gallery; needed if there is one.
@@ -113,8 +137,8 @@ def evaluate(
         Whether to cluster the queries for NMI, which is slow for many classes.
     seed : int, default 0
         Where k-means starts, for NMI.
-    progress : Progress, optional
-        Called as progress(title, done, total).
+    progress : bool or callable, optional
+        True shows progress on standard error; a callable is called as progress(title, done, total).
 
     Returns
     -------
@@ -122,16 +146,22 @@ def evaluate(
 
     Examples
     --------
-    >>> evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], ["a", "a", "b"], nmi=False).metrics["recall@1"]
+    >>> scores = evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], ["a", "a", "b"], nmi=False)
+    >>> scores.metrics["recall@1"]
     0.6666666666666666
+    >>> scores
+    Scores(R@1 66.67 %, MAP@R 66.67 %, 3 queries)
     """
-    queries = Embeddings.from_vectors(vectors, labels=labels)
-    if gallery is not None and gallery_labels is None:
+    queries = as_embeddings(vectors, labels)
+    if queries.labels is None:
+        raise InputError("the vectors were given without labels; wanted one per vector: evaluate(vectors, labels)")
+    target = None if gallery is None else as_embeddings(gallery, gallery_labels, name="the gallery")
+    if target is not None and target.labels is None:
         raise InputError("a gallery was given without gallery_labels; wanted one label per gallery item: add them")
-    target = None if gallery is None else Embeddings.from_vectors(gallery, labels=gallery_labels)
     return evaluate_embeddings(queries, target, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
 
 
+@shows_progress
 def evaluate_embeddings(
     queries: Embeddings,
     gallery: Embeddings | None = None,
@@ -140,7 +170,7 @@ def evaluate_embeddings(
     junk: str | int | None = None,
     nmi: bool = True,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
 ) -> Scores:
     """Score Embeddings by retrieval, as `evaluate` scores raw vectors.
 
@@ -161,8 +191,8 @@ def evaluate_embeddings(
         Whether to cluster the queries for NMI, which is slow for many classes.
     seed : int, default 0
         Where k-means starts, for NMI.
-    progress : Progress, optional
-        Called as progress(title, done, total).
+    progress : bool or callable, optional
+        True shows progress on standard error; a callable is called as progress(title, done, total).
 
     Returns
     -------
@@ -189,7 +219,7 @@ def evaluate_embeddings(
         values["nmi"] = metrics.normalized_mutual_information(query_codes[by_id], clusters)
     messages = ("the gallery has one class: whatever is found there is right",) * (len(np.unique(gallery_codes)) == 1)
     for message in messages:
-        warnings.warn(message, EntourageWarning, stacklevel=2)
+        warn_caller(message)
     protocol = _protocol(queries, target, searched is queries, own_rows, matches, no_match, nmi, seed)
     protocol |= described_rules(target, len(searched) - len(target), junk)
     return Scores(values, protocol, per_query, messages)

@@ -1,40 +1,36 @@
 """Nearest neighbours: one search for the context before refinement and for the ranking after it."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from entourage.errors import InputError
 from entourage.neighbors.index import SearchIndex
-from entourage.runtime.progress import Progress
-from entourage.values import Embeddings, IntArray, Neighbors
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
+from entourage.values import Embeddings, IntArray, Neighbors, as_embeddings
 
 __all__ = ["SearchIndex", "check_same_encoder", "own_gallery_rows", "search", "search_blocks"]
 
 
-def search(
-    queries: Embeddings,
-    gallery: Embeddings | SearchIndex | None = None,
-    k: int = 8,
-    *,
-    progress: Progress | None = None,
-) -> Neighbors:
+@shows_progress
+def search(queries: Any, gallery: Any = None, k: int = 8, *, progress: ShowProgress = None) -> Neighbors:
     """Find the k gallery items most similar to each query, exactly.
 
     An item is never its own neighbour: it is left out by id, wherever it stands in the ranking.
 
     Parameters
     ----------
-    queries : Embeddings
-        N items.
-    gallery : Embeddings or SearchIndex, optional
+    queries : Embeddings, array, DataFrame, column of lists or tensor of shape (N, d)
+        N items; vectors may be of any length.
+    gallery : as queries, of shape (M, d), or SearchIndex, optional
         M items to search in; by default the queries are searched among themselves. Ids of two sets are the same items
         only if both sets are `named`. A SearchIndex spares what depends on the gallery alone, where it is searched
         more than once.
     k : int, default 8
         How many neighbours to find of each query.
-    progress : Progress, optional
-        Called as progress(title, done, total).
+    progress : bool or callable, optional
+        True shows progress on standard error; a callable is called as progress(title, done, total).
 
     Returns
     -------
@@ -43,10 +39,14 @@ def search(
 
     Examples
     --------
-    >>> items = Embeddings.from_vectors([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> search(items, k=1).rows.tolist()
+    >>> search([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0]], k=1).rows.tolist()
     [[1], [0], [0]]
     """
+    if gallery is queries:
+        gallery = None
+    elif gallery is not None and not isinstance(gallery, SearchIndex):
+        gallery = as_embeddings(gallery, name="the gallery")
+    queries = as_embeddings(queries, name="the queries")
     blocks = _search(queries, gallery, k, progress)  # checks k before room is made for it
     rows = np.empty((len(queries), k), np.int64)
     similarities = np.empty((len(queries), k), np.float32)

@@ -1,9 +1,9 @@
 """Tables of vectors of any kind: what an estimator is given as Embeddings, and its result in the same kind.
 
-No library is imported for a table that is not its own: a table says by its type which one made it.
+What may go in is decided in values/conversion.py, for estimators and functions alike.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,9 @@ from sklearn.utils._set_output import _auto_wrap_is_configured, _get_output_conf
 from sklearn.utils.validation import check_array, validate_data
 
 from entourage.errors import InputError, ModelError, NotFittedError
-from entourage.values import Embeddings
+from entourage.values import Embeddings, as_embeddings, as_matrix, holds_lists, library
 
 __all__ = ["SameKindTransformer", "Table", "as_table"]
-
-_LIBRARIES = ("pandas", "polars", "torch")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +23,13 @@ class Table:
     """Vectors as they were given, and as the array to work with."""
 
     given: Any
-    """Embeddings, ndarray, nested lists, DataFrame of pandas or polars, or tensor of torch."""
+    """Embeddings, ndarray, nested lists, DataFrame or column of lists of pandas or polars, or tensor of torch."""
     array: np.ndarray
     """(N, d), numbers."""
 
     def embeddings(self, labels: Any = None) -> Embeddings:
         """The vectors scaled to length 1; Embeddings as they are, unless there are new labels (N,)."""
-        labels = None if labels is None else _without_torch(labels)
-        if not isinstance(self.given, Embeddings):
-            return Embeddings.from_vectors(self.array, labels=labels)
-        return self.given if labels is None else replace(self.given, labels=labels)
+        return as_embeddings(self.given if isinstance(self.given, Embeddings) else self.array, labels)
 
     def same_kind(self, vectors: np.ndarray, prefix: str) -> Any:
         """Other vectors of the same items in the kind, the precision and on the device of what was given.
@@ -48,16 +43,19 @@ class Table:
 
         Returns
         -------
-        Embeddings, ndarray, DataFrame or tensor of shape (N, m)
-            float32 where whole numbers or lists were given. A DataFrame keeps its index and, if m = d, its columns.
+        Embeddings, ndarray, DataFrame, column of lists or tensor of shape (N, m)
+            float32 where whole numbers or lists were given. A DataFrame keeps its index and, if m = d, its columns; a
+            column of lists its index and its name.
         """
-        given, library = self.given, _library(self.given)
+        given, kind = self.given, library(self.given)
         if isinstance(given, Embeddings):
             return given.replace_vectors(vectors)
         vectors = self.same_precision(vectors)
-        if library == "torch":
+        if kind == "torch":
             return _tensor_like(given, vectors)
-        if library in ("pandas", "polars"):
+        if holds_lists(given):
+            return _lists_like(given, vectors)
+        if kind in ("pandas", "polars"):
             same_size = vectors.shape[1] == self.array.shape[1]
             numbered = [f"{prefix}{number}" for number in range(vectors.shape[1])]
             return _data_frame_like(given, vectors, given.columns if same_size else numbered)
@@ -89,10 +87,12 @@ def as_table(estimator: Any, X: Any, *, name: str = "X", reset: bool = False, le
     -------
     Table
     """
-    array = X.vectors if isinstance(X, Embeddings) else _without_torch(X)
+    array = as_matrix(X, name)
+    names_columns = library(X) in ("pandas", "polars") and not holds_lists(X)
     try:
         if reset or not isinstance(X, Embeddings):  # Embeddings name no columns: nothing to compare
-            validate_data(estimator, array, reset=reset, skip_check_array=True, ensure_2d=False)
+            named = X if names_columns else array
+            validate_data(estimator, named, reset=reset, skip_check_array=True, ensure_2d=False)
         # Whether the values are finite is asked of Embeddings, which name the row.
         sizes = {"ensure_min_samples": least[0], "ensure_min_features": least[1]}
         array = check_array(array, ensure_all_finite=False, estimator=estimator, input_name=name, **sizes)
@@ -159,33 +159,35 @@ def _other_size(estimator: Any, X: Any, name: str, size: int) -> str:
     return f"{message}; use vectors of the encoder it was fitted on, or fit it on these"
 
 
-def _library(table: Any) -> str:
-    """The package that defines the type of a table: "torch" for any kind of tensor."""
-    return next((name for kind in type(table).__mro__ if (name := kind.__module__.split(".")[0]) in _LIBRARIES), "")
-
-
-def _without_torch(values: Any) -> Any:
-    """A tensor as an array in the processor's memory, in the least precision that numpy has for it."""
-    if _library(values) != "torch":
-        return values
-    tensor = values.detach().cpu()
-    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-
-
 def _tensor_like(given: Any, vectors: np.ndarray) -> Any:
     """A tensor on the same device, of the same type if that is floating; it takes no part in gradients."""
-    import torch
-
-    dtype = given.dtype if given.dtype.is_floating_point else torch.float32
-    return torch.from_numpy(vectors).to(device=given.device, dtype=dtype)
+    like = given.detach()
+    return (like if like.dtype.is_floating_point else like.float()).new_tensor(vectors)
 
 
 def _data_frame_like(given: Any, vectors: np.ndarray, columns: Any) -> Any:
     """A DataFrame of the same library with these columns; pandas keeps the index, polars has none."""
-    if _library(given) == "polars":
+    if library(given) == "polars":
         import polars
 
         return polars.DataFrame(vectors, schema=list(columns))
     import pandas
 
     return pandas.DataFrame(vectors, index=given.index, columns=columns)
+
+
+def _lists_like(given: Any, vectors: np.ndarray) -> Any:
+    """A column of lists, or a DataFrame of one; pandas keeps the index, polars the kind of list."""
+    if hasattr(given, "columns"):
+        (name,) = given.columns
+        column = _lists_like(given.iloc[:, 0] if library(given) == "pandas" else given[name], vectors)
+        return column.to_frame()
+    if library(given) == "polars":
+        import polars
+
+        fixed = polars.Series(given.name, vectors)  # an Array of the size of the vectors
+        return fixed if type(given.dtype).__name__ == "Array" else fixed.arr.to_list()
+    import pandas
+
+    rows = vectors.tolist() if isinstance(given.iloc[0], list) else list(vectors)
+    return pandas.Series(rows, index=given.index, name=given.name, dtype=given.dtype)

@@ -12,7 +12,7 @@ from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import fit_universal
 from entourage.runtime.checks import check_whole
 from entourage.runtime.extras import needs_training
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.values import Embeddings
 
 __all__ = ["ContextRefiner"]
@@ -73,7 +73,8 @@ class ContextRefiner(RefiningEstimator):
         self.n_steps = n_steps
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> "ContextRefiner":
+    @shows_progress
+    def fit(self, X: Any, y: Any = None, *, progress: ShowProgress = None) -> "ContextRefiner":
         """Learn from labels; without labels, use the universal scorer if it is expected to help.
 
         Parameters
@@ -82,8 +83,8 @@ class ContextRefiner(RefiningEstimator):
             Embeddings may carry their own labels.
         y : array-like of shape (N,), optional
             Labels, integers or text.
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -91,11 +92,12 @@ class ContextRefiner(RefiningEstimator):
             This refiner. Each of report()["warnings"] is also issued as an EntourageWarning.
         """
         self._learn(X, y, progress)
-        self._warn(stacklevel=3)
+        self._warn()
         return self
 
+    @shows_progress
     def fit_transform(
-        self, X: Any, y: Any = None, *, steps: int | None = None, progress: Progress | None = None
+        self, X: Any, y: Any = None, *, steps: int | None = None, progress: ShowProgress = None
     ) -> Any:
         """Fit and refine the same vectors; without labels the neighbourhood graph is built once for both.
 
@@ -107,8 +109,8 @@ class ContextRefiner(RefiningEstimator):
             Labels, integers or text.
         steps : int, optional
             Stop after this many steps; all by default.
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -116,11 +118,12 @@ class ContextRefiner(RefiningEstimator):
             What `transform(X)` returns.
         """
         among, graph = self._learn(X, y, progress)
-        self._warn(stacklevel=4)  # scikit-learn stands between this and the caller
+        self._warn()
         return self._same_kind(among.table, self._last_state(among, self._n_steps(steps), progress, graph=graph))
 
+    @shows_progress
     def fit_transform_both(
-        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: Progress | None = None
+        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: ShowProgress = None
     ) -> tuple[Any, Any]:
         """Fit on a gallery, and refine queries and gallery; without labels the gallery's graph is built once for both.
 
@@ -131,8 +134,8 @@ class ContextRefiner(RefiningEstimator):
             Embeddings may carry their own labels.
         steps : int, optional
             Stop after this many steps; all by default.
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -140,7 +143,7 @@ class ContextRefiner(RefiningEstimator):
             What `fit(gallery).transform_both(queries, gallery)` returns.
         """
         *_, graph = self._learn(gallery, None, progress)
-        self._warn(stacklevel=3)
+        self._warn()
         return self._transform_both(queries, gallery, steps, progress, graph=graph)
 
     def _learn(self, X: Any, y: Any, progress: Progress | None) -> tuple[Among, Graph | None]:

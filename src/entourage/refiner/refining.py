@@ -4,7 +4,6 @@ N items, M context items, k neighbours, T steps, d dimensions.
 """
 
 import copy
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from entourage.errors import EntourageWarning, InputError, ModelError, NotFittedError
+from entourage.errors import InputError, ModelError, NotFittedError
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.refiner.memory import with_fitted
 from entourage.refiner.serving import RefinesQueries, ServedGallery
 from entourage.runtime.checks import check_whole
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import Progress, ShowProgress, reported, shows_progress
+from entourage.runtime.warnings import warn_caller
 from entourage.stores import model_config, read_model, usable_model, write_model
 from entourage.values import Attention, Embeddings, FloatArray, IntArray, LabelArray, Trajectory
 
@@ -116,9 +116,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
 
     # ---- refining --------------------------------------------------------------------------------------------
 
-    def transform(
-        self, X: Any, context: Any = None, *, steps: int | None = None, progress: Progress | None = None
-    ) -> Any:
+    @shows_progress
+    def transform(self, X: Any, context: Any = None, *, steps: int | None = None, progress: ShowProgress = None) -> Any:
         """Refine vectors **among themselves and the items of fit**, so that they can be compared with either.
 
         Parameters
@@ -132,8 +131,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             refines X among itself, and warns.
         steps : int, optional
             Stop after this many steps; all by default.
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -145,8 +144,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         among = self._among(X, context)
         return self._same_kind(among.table, self._last_state(among, self._n_steps(steps), progress))
 
+    @shows_progress
     def transform_both(
-        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: Progress | None = None
+        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: ShowProgress = None
     ) -> tuple[Any, Any]:
         """Refine queries and the gallery to search them in; either is of less use without the other.
 
@@ -156,8 +156,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
         steps : int, optional
             Stop after this many steps; all by default.
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -177,7 +177,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         refined, searched = (self._same_kind(table, each) for table, each in zip(tables, both, strict=True))
         return refined, searched
 
-    def serve(self, gallery: Any, *, progress: Progress | None = None) -> ServedGallery:
+    @shows_progress
+    def serve(self, gallery: Any, *, progress: ShowProgress = None) -> ServedGallery:
         """Prepare a gallery once for queries that arrive over time.
 
         `serve(gallery).transform(queries)` is `transform(queries, gallery)` without the part of the work that is the
@@ -190,8 +191,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         Parameters
         ----------
         gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -200,10 +201,11 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         self._check_fitted()
         table = as_table(self, gallery, name="the gallery")
         prepared = self.network_.prepare(table.embeddings(), self.n_neighbors_, self.n_steps_, progress)
-        warnings.warn(_FOR_SEARCHING, EntourageWarning, stacklevel=2)
+        warn_caller(_FOR_SEARCHING)
         return ServedGallery(prepared, table, self)
 
-    def trajectory(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Trajectory:
+    @shows_progress
+    def trajectory(self, X: Any, context: Any = None, *, progress: ShowProgress = None) -> Trajectory:
         """Return every step e^0..e^T of a refinement: trajectory(X)[t] is transform(X, steps=t) in float32.
 
         Parameters
@@ -221,7 +223,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         return Trajectory(np.stack([among.wanted(e) for e, _, _ in states]), among.ids)
 
     def iter_steps(
-        self, X: Any, context: Any = None, *, steps: int | None = None, progress: Progress | None = None
+        self, X: Any, context: Any = None, *, steps: int | None = None, progress: ShowProgress = None
     ) -> Iterator[FloatArray]:
         """Yield the steps of `trajectory` one by one, so that they need not all be held in memory.
 
@@ -236,10 +238,12 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             e^t, for t = 0..T, in float32.
         """
         among = self._among(X, context)
-        for e, _, _ in self._states(among, self._n_steps(steps), progress):
-            yield among.wanted(e)
+        with reported(progress) as report:
+            for e, _, _ in self._states(among, self._n_steps(steps), report):
+                yield among.wanted(e)
 
-    def attention(self, X: Any, context: Any = None, *, progress: Progress | None = None) -> Attention:
+    @shows_progress
+    def attention(self, X: Any, context: Any = None, *, progress: ShowProgress = None) -> Attention:
         """Return how much each item attends to each of its neighbours in each step, with the neighbours' ids.
 
         Parameters
@@ -293,7 +297,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             gallery = items if context is X else as_table(self, context, name="the context").embeddings()
             return Among(table, items, gallery, items.ids)
         if self.items_ is None:
-            warnings.warn(_AMONG_THEMSELVES, EntourageWarning, stacklevel=3)
+            warn_caller(_AMONG_THEMSELVES)
         together = items if self.items_ is None else with_fitted(items, self.items_)
         return Among(table, together, together, items.ids)
 
@@ -339,9 +343,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
         }
 
-    def _warn(self, stacklevel: int) -> None:
+    def _warn(self) -> None:
         for warning in self._report["warnings"]:
-            warnings.warn(warning, EntourageWarning, stacklevel=stacklevel)
+            warn_caller(warning)
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from entourage.errors import FileError, InputError
 from entourage.runs.layout import checkpoint_of
 from entourage.runtime.config import check_known
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import ShowProgress, shows_progress
 from entourage.stores import check_free
 from entourage.values import Embeddings
 
@@ -86,6 +86,7 @@ def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) 
         raise FileError(f"there is no {checkpoint} to resume from; run without --resume to start")
 
 
+@shows_progress
 def fit_to_folder(
     refiner: "ContextRefiner | PaperRefiner",
     items: Embeddings,
@@ -93,7 +94,7 @@ def fit_to_folder(
     *,
     resume: bool = False,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
 ) -> dict:
     """Fit a refiner to labelled items and write it to a model folder.
 
@@ -112,8 +113,8 @@ def fit_to_folder(
         Whether to resume from the checkpoint of an interrupted fit.
     overwrite : bool
         Whether an existing model is replaced.
-    progress : callable, optional
-        Called as progress(title, done, total).
+    progress : bool or callable, optional
+        True shows progress on standard error; a callable is called as progress(title, done, total).
 
     Returns
     -------

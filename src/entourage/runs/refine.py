@@ -11,7 +11,7 @@ from entourage.runs.refine_request import RefineRequest
 from entourage.runs.refinement_files import RefinedSets, fill_run
 from entourage.runs.refinement_run import RefinementRun, open_refinement
 from entourage.runs.refiners import FittedRefiner, Refinement, Refiner, RunRecord, open_refiner
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import check_free, new_folder, write_like
 from entourage.values import Embeddings, FloatArray
@@ -64,15 +64,16 @@ class RefinementNotes:
         return replace(record, protocol=record.protocol | self.protocol, settings=record.settings | self.settings)
 
 
-def refine(request: RefineRequest, *, progress: Progress | None = None) -> RefineResult:
+@shows_progress
+def refine(request: RefineRequest, *, progress: ShowProgress = None) -> RefineResult:
     """Refine a file of vectors, with a model or without, and write the requested outputs.
 
     Parameters
     ----------
     request : RefineRequest
         Files, model and options.
-    progress : callable, optional
-        Called as progress(title, done, total).
+    progress : bool or callable, optional
+        True shows progress on standard error; a callable is called as progress(title, done, total).
 
     Returns
     -------

@@ -22,7 +22,7 @@ from entourage.runs.train_request import TrainRequest
 from entourage.runs.training_data import check_pictures, load_sets, with_encoder
 from entourage.runs.unfinished import begun, check_places
 from entourage.runtime.config import to_dict
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import ShowProgress, shows_progress
 from entourage.runtime.versions import library_versions
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import new_folder, write_json
@@ -55,7 +55,8 @@ class TrainResult:
         return {"protocol": self.protocol, "metrics": self.scores.metrics, "warnings": self.warnings}
 
 
-def train_run(request: TrainRequest, *, progress: Progress | None = None) -> TrainResult | None:
+@shows_progress
+def train_run(request: TrainRequest, *, progress: ShowProgress = None) -> TrainResult | None:
     """Train an encoder and write its run folder, whole or not at all.
 
     An interrupted run stays as RUN.partial once it has finished an epoch, and resuming it gives the result it would
@@ -65,8 +66,8 @@ def train_run(request: TrainRequest, *, progress: Progress | None = None) -> Tra
     ----------
     request : TrainRequest
         Data, system, settings, and where the run is written.
-    progress : callable, optional
-        Called as progress(title, done, total).
+    progress : bool or callable, optional
+        True shows progress on standard error; a callable is called as progress(title, done, total).
 
     Returns
     -------

@@ -1,5 +1,6 @@
-"""EntourageWarnings as texts, each once, to print and to keep with a result."""
+"""EntourageWarnings: issued where the user called, and collected as texts to print and to keep with a result."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,7 +8,23 @@ from typing import Any
 
 from entourage.errors import EntourageWarning
 
-__all__ = ["collected_warnings"]
+__all__ = ["collected_warnings", "warn_caller"]
+
+_NOT_THE_CALLER = ("contextlib", "entourage", "sklearn")
+
+
+def warn_caller(text: str) -> None:
+    """Issue an EntourageWarning that points at the line outside of this package, and of scikit-learn, which led here.
+
+    Parameters
+    ----------
+    text : str
+        What to say.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in _NOT_THE_CALLER:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, EntourageWarning, stacklevel=level - 1)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from os import PathLike
 from typing import Any, NamedTuple, TypedDict
 
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import ShowProgress
 from entourage.training.history import History
 
 __all__ = ["RunOptions", "TrainedEncoder", "nothing_learned"]
@@ -19,8 +19,8 @@ class RunOptions(TypedDict, total=False):
     strict: bool
     """Whether a picture that cannot be decoded raises CorruptImage; if not, it is left out. Among several processes,
     which must stay in step, it always raises."""
-    progress: Progress | None
-    """Called as progress(title, done, total)."""
+    progress: ShowProgress
+    """True shows progress on standard error; a callable is called as progress(title, done, total)."""
 
 
 class TrainedEncoder(NamedTuple):

@@ -4,6 +4,7 @@ Embeddings -> search -> Neighbors -> refiner -> Trajectory.
 N items, d dimensions, k neighbours, T steps.
 """
 
+from entourage.values.brief import brief
 from entourage.values.columns import (
     BoolArray,
     FloatArray,
@@ -16,7 +17,8 @@ from entourage.values.columns import (
     set_frozen,
     shared_codes,
 )
-from entourage.values.embeddings import Embeddings
+from entourage.values.conversion import as_column, as_matrix, holds_lists, library
+from entourage.values.embeddings import Embeddings, as_embeddings
 from entourage.values.neighbors import Neighbors
 from entourage.values.refinement import Attention, Trajectory
 
@@ -29,9 +31,15 @@ __all__ = [
     "LabelArray",
     "Neighbors",
     "Trajectory",
+    "as_column",
+    "as_embeddings",
+    "as_matrix",
+    "brief",
     "check_unique",
     "checked_column",
+    "holds_lists",
     "label_codes",
+    "library",
     "plural",
     "set_frozen",
     "shared_codes",

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.errors import InputError
+from entourage.values.conversion import as_column
 
 __all__ = [
     "BoolArray",
@@ -97,13 +98,18 @@ def checked_column(values: ArrayLike, name: str, count: int, item: str = "vector
     array of shape (count,)
         Integers, booleans or texts.
     """
-    column = np.asarray(values)
+    column = as_column(values)
     if column.ndim != 1 or len(column) != count:
         seen = f"{len(column)} {name}" if column.ndim == 1 else f"{name} of shape {column.shape}"
-        raise InputError(f"{seen} for {count} {item}s; wanted one per {item}, in the same order")
-    if column.dtype.kind == "O":
-        if any(value is None or value != value for value in column):
-            raise InputError(f"the {name} contain missing values; wanted one per {item}: fill or drop those rows")
+        flat = ": flatten them by ravel()" if column.shape in ((count, 1), (1, count)) else ""
+        raise InputError(f"{seen} for {count} {item}s; wanted one per {item}, in the same order{flat}")
+    missing = np.flatnonzero(_is_missing(column))
+    if missing.size:
+        raise InputError(
+            f"the {name} contain missing values ({missing.size} in all, the first in row {missing[0]}); "
+            f"wanted one per {item}: fill or drop those rows"
+        )
+    if column.dtype.kind in "OT":
         column = column.astype(str)
     if column.dtype.kind == "f":
         with np.errstate(invalid="ignore"):  # what no integer can hold differs from its cast, and is refused below
@@ -116,6 +122,23 @@ def checked_column(values: ArrayLike, name: str, count: int, item: str = "vector
     if column.dtype.kind not in "iubU":
         raise InputError(f"the {name} are of type {column.dtype}; wanted integers or text: convert them")
     return column
+
+
+def _is_missing(column: LabelArray) -> BoolArray:
+    """Where a column (N,) has no value: None, NaN, or what pandas writes for them."""
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), bool)
+    return np.array(
+        [
+            entry is None
+            or (isinstance(entry, float) and entry != entry)
+            or type(entry).__name__ in ("NAType", "NaTType")
+            for entry in column
+        ],
+        bool,
+    )
 
 
 def check_unique(ids: LabelArray) -> None:

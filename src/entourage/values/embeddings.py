@@ -18,8 +18,9 @@ from entourage.values.columns import (
     plural,
     set_frozen,
 )
+from entourage.values.conversion import as_matrix
 
-__all__ = ["Embeddings"]
+__all__ = ["Embeddings", "as_embeddings"]
 
 # Unit length up to the rounding of half precision, which is what many stores keep.
 _UNIT_TOLERANCE = 2e-3
@@ -35,7 +36,8 @@ class Embeddings:
     Parameters
     ----------
     vectors : array-like of shape (N, d)
-        Vectors of length 1; `Embeddings.from_vectors` takes vectors of any length.
+        Vectors of length 1, of any kind (arrays, lists, DataFrames, columns of lists, tensors);
+        `Embeddings.from_vectors` takes vectors of any length.
     ids : array-like of shape (N,), optional
         Unique integers or texts. Without them the rows are numbered 0 to N - 1.
     labels : array-like of shape (N,), optional
@@ -57,6 +59,8 @@ class Embeddings:
     [[0.6000000238418579, 0.800000011920929], [0.0, 1.0]]
     >>> e.ids.tolist(), e.named
     ([0, 1], False)
+    >>> e
+    Embeddings(2 items of 2 dimensions, 2 classes)
     """
 
     vectors: NDArray[np.float32]
@@ -137,6 +141,12 @@ class Embeddings:
     def __len__(self) -> int:
         return len(self.vectors)
 
+    def __repr__(self) -> str:
+        classes = "" if self.labels is None else f", {len(np.unique(self.labels)):,} classes"
+        others = [name for name in ("cameras", "sequences") if getattr(self, name) is not None]
+        more = f", with {' and '.join(others)}" if others else ""
+        return f"Embeddings({len(self):,} items of {self.dim} dimensions{classes}{', named' * self.named}{more})"
+
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """The vectors (N, d), wherever numpy wants an array."""
         return np.array(self.vectors, dtype, copy=copy)
@@ -179,6 +189,32 @@ class Embeddings:
         return replace(self, vectors=np.asarray(vectors))
 
 
+def as_embeddings(vectors: Any, labels: Any = None, *, name: str = "vectors") -> Embeddings:
+    """Take vectors of any kind as Embeddings: the one way into every public function.
+
+    Parameters
+    ----------
+    vectors : Embeddings, array, list, DataFrame, column of lists or tensor of shape (N, d)
+        Embeddings are taken as they are, others are scaled to length 1.
+    labels : array-like of shape (N,), optional
+        Labels, integers or texts; for Embeddings they take the place of their own.
+    name : str
+        What messages call the vectors.
+
+    Returns
+    -------
+    Embeddings
+
+    Examples
+    --------
+    >>> as_embeddings([[3.0, 4.0]], ["cat"]).labels.tolist()
+    ['cat']
+    """
+    if isinstance(vectors, Embeddings):
+        return vectors if labels is None else replace(vectors, labels=labels)
+    return Embeddings.from_vectors(_matrix(vectors, name), labels=labels)
+
+
 # ---- vectors -----------------------------------------------------------------------------------------------------
 
 
@@ -201,13 +237,11 @@ def _check_directions(raw: NDArray[Any], lengths: FloatArray) -> None:
 
 
 def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
+    array = as_matrix(values, name)
+    if not array.size:
         raise InputError(
-            f"{name} are {array.dtype} of shape {array.shape}; wanted a table of numbers, one row per item (N, d)"
+            f"{name} must have at least one row and one column, but the shape is {array.shape}: check what made them"
         )
-    if not len(array):
-        raise InputError(f"{name} have 0 rows; at least one item is needed")
     return array
 
 

@@ -26,6 +26,11 @@ class Neighbors:
     ------
     InputError
         If the shapes differ, a row number is negative, or similarities increase along a row.
+
+    Examples
+    --------
+    >>> Neighbors(rows=[[1, 2], [0, 2]], similarities=[[0.9, 0.5], [0.9, 0.4]])
+    Neighbors(2 queries, k = 2, median cosine 0.900 of the first, 0.450 of the last)
     """
 
     rows: NDArray[np.int64]
@@ -46,6 +51,13 @@ class Neighbors:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        if not self.rows.size:
+            return f"Neighbors({len(self):,} queries, k = {self.k})"
+        first, last = (float(np.median(self.similarities[:, column])) for column in (0, -1))
+        cosines = f"median cosine {first:.3f} of the first, {last:.3f} of the last"
+        return f"Neighbors({len(self):,} queries, k = {self.k}, {cosines})"
 
     @property
     def k(self) -> int:

@@ -38,6 +38,10 @@ class Trajectory:
     def __len__(self) -> int:
         return len(self.steps)
 
+    def __repr__(self) -> str:
+        steps, items, size = self.steps.shape
+        return f"Trajectory({steps - 1} steps of {items:,} items of {size} dimensions)"
+
     def __getitem__(self, step: int) -> NDArray[np.float32]:
         """The embeddings (N, d) after that many steps."""
         vectors: NDArray[np.float32] = self.steps[step]
@@ -73,3 +77,7 @@ class Attention:
                 f"weights have shape {shares.shape} and neighbor_ids {neighbors.shape}; wanted (T, N, k) and (N, k)"
             )
         set_frozen(self, weights=shares, ids=checked_column(ids, "ids", len(neighbors)), neighbor_ids=neighbors)
+
+    def __repr__(self) -> str:
+        steps, items, k = self.weights.shape
+        return f"Attention({steps} steps of {items:,} items to {k} neighbours each)"

@@ -11,7 +11,7 @@ from entourage.refiner.conversion import as_table
 from entourage.refiner.paper.settings import PaperSettings
 from entourage.refiner.refining import RefiningEstimator
 from entourage.runtime.extras import needs_training
-from entourage.runtime.progress import Progress
+from entourage.runtime.progress import ShowProgress, shows_progress
 from entourage.training.history import History
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ class PaperRefiner(RefiningEstimator):
         self.validation_share = validation_share
         self.random_state = random_state
 
+    @shows_progress
     def fit(
         self,
         X: Any,
@@ -127,7 +128,7 @@ class PaperRefiner(RefiningEstimator):
         *,
         checkpoint: Any = None,
         resume: bool = False,
-        progress: Progress | None = None,
+        progress: ShowProgress = None,
     ) -> "PaperRefiner":
         """Train the blocks.
 
@@ -141,8 +142,8 @@ class PaperRefiner(RefiningEstimator):
             A file that is replaced after every epoch. It is left in place; delete it once the fitted refiner is saved.
         resume : bool
             Whether to resume from the checkpoint of an interrupted fit with the same data and settings.
-        progress : callable, optional
-            Called as progress(title, done, total).
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
 
         Returns
         -------
@@ -161,7 +162,7 @@ class PaperRefiner(RefiningEstimator):
         kept = {"checkpoint": checkpoint, "resume": resume}
         self.network_, self.history_, self._report = fit_paper(settings, items, **kept, progress=progress)
         self.items_, self.n_neighbors_, self.n_steps_ = items, settings.n_neighbors, settings.n_blocks
-        self._warn(stacklevel=3)
+        self._warn()
         return self
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from entourage.data.image_set import Items
+from entourage.runtime.progress import shows_progress
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.encoder_training import encoder_training
 from entourage.systems.trained import RunOptions, TrainedEncoder
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["train_baseline"]
 
 
+@shows_progress
 def train_baseline(
     images: Items,
     settings: BaselineSettings,

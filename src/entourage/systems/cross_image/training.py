@@ -18,6 +18,7 @@ from entourage.data.batches import PictureBatch
 from entourage.data.image_set import Items
 from entourage.errors import EntourageWarning, InputError
 from entourage.runtime import distributed
+from entourage.runtime.progress import shows_progress
 from entourage.runtime.randomness import seeded_weights
 from entourage.stores.filenames import CROSS_IMAGE, GRADIENTS
 from entourage.systems.cross_image.blocks import CrossImageBlocks, save_blocks
@@ -36,6 +37,7 @@ __all__ = ["hardest_pairs", "train_cross_image"]
 _FEW_PLACES = 36
 
 
+@shows_progress
 def train_cross_image(
     images: Items, settings: CrossImageSettings, *, probe: GradientProbe | None = None, **run: "Unpack[RunOptions]"
 ) -> TrainedEncoder:

@@ -22,6 +22,7 @@ from entourage.data.image_set import Items
 from entourage.encoders import SlicedEncoder
 from entourage.errors import InputError
 from entourage.runtime import distributed
+from entourage.runtime.progress import shows_progress
 from entourage.systems.divide_and_conquer.learners import Learners
 from entourage.systems.divide_and_conquer.settings import DivideSettings
 from entourage.systems.encoder_training import EncoderTraining, NotedBatches, encoder_training
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["train_divided"]
 
 
+@shows_progress
 def train_divided(
     images: Items,
     settings: DivideSettings,

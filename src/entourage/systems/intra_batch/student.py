@@ -17,6 +17,7 @@ from entourage.data.image_set import Items
 from entourage.encoders import load_encoder
 from entourage.encoders.protocol import Encoder
 from entourage.errors import InputError
+from entourage.runtime.progress import shows_progress
 from entourage.runtime.randomness import seeded_weights
 from entourage.stores.filenames import ENCODER
 from entourage.systems.encoder_training import EncoderTraining, encoder_training
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["train_student"]
 
 
+@shows_progress
 def train_student(images: Items, settings: StudentSettings, **run: "Unpack[RunOptions]") -> TrainedEncoder:
     """Train an encoder to imitate the encoder and the network of an intra-batch run.
 

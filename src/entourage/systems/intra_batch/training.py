@@ -13,6 +13,7 @@ import numpy as np
 
 from entourage.data.image_set import Items
 from entourage.runtime import distributed
+from entourage.runtime.progress import shows_progress
 from entourage.runtime.randomness import seeded_weights
 from entourage.stores.filenames import NETWORK
 from entourage.systems.encoder_training import EncoderTraining, encoder_training
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["fit_intra_batch", "train_intra_batch"]
 
 
+@shows_progress
 def train_intra_batch(images: Items, settings: IntraBatchSettings, **run: "Unpack[RunOptions]") -> TrainedEncoder:
     """Train an encoder with a network that passes messages within the batch.
 

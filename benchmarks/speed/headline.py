@@ -73,6 +73,6 @@ def _command(file: Path) -> None:
 
 def refined_given(items: Embeddings, found: Neighbors) -> np.ndarray:
     """Relations, scores, five steps and the blend; the items are distinct, so the neighbours are the graph."""
-    graph = Graph(items, np.arange(len(items)), found, relation_features(found), copy_similarity=np.inf)
+    graph = Graph(items, np.arange(len(items)), found, copy_similarity=np.inf)
     ((last, _, _),) = universal_network().refine(items, items, found.k, STEPS, last_only=True, graph=graph)
     return last

@@ -96,9 +96,7 @@ class ContextRefiner(RefiningEstimator):
         return self
 
     @shows_progress
-    def fit_transform(
-        self, X: Any, y: Any = None, *, steps: int | None = None, progress: ShowProgress = None
-    ) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *, steps: int | None = None, progress: ShowProgress = None) -> Any:
         """Fit and refine the same vectors; without labels the neighbourhood graph is built once for both.
 
         Parameters

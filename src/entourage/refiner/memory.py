@@ -5,9 +5,9 @@ N items, M items of fit, d dimensions.
 
 import numpy as np
 
-from entourage.values import BoolArray, Embeddings
+from entourage.values import Embeddings
 
-__all__ = ["with_fitted"]
+__all__ = ["same_items", "with_fitted"]
 
 
 def with_fitted(items: Embeddings, fitted: Embeddings) -> Embeddings:
@@ -44,6 +44,15 @@ def with_fitted(items: Embeddings, fitted: Embeddings) -> Embeddings:
     return Embeddings(vectors, np.concatenate([items.ids, others.ids]) if named else None)
 
 
-def _as_bytes(items: Embeddings) -> BoolArray:
+def same_items(items: Embeddings, others: Embeddings) -> bool:
+    """Whether two sets are the same: `X[seen]` written twice makes two arrays, but means one set.
+
+    Where both are named, their ids decide who is who, and this is not asked.
+    """
+    unnamed = not (items.named and others.named)
+    return items is others or (unnamed and np.array_equal(items.vectors, others.vectors))
+
+
+def _as_bytes(items: Embeddings) -> np.ndarray:
     """(N,) each vector as one value, to be compared as a whole."""
     return items.vectors.view(f"V{4 * items.dim}").ravel()

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from entourage.errors import InputError, ModelError, NotFittedError
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
-from entourage.refiner.memory import with_fitted
+from entourage.refiner.memory import same_items, with_fitted
 from entourage.refiner.serving import RefinesQueries, ServedGallery
 from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, reported, shows_progress
@@ -31,8 +31,8 @@ REFINERS = {"context_refiner": "ContextRefiner", "paper_refiner": "PaperRefiner"
 """The estimator that each `system` of a model folder is opened by."""
 
 _AMONG_THEMSELVES = (
-    "a refiner that was loaded does not know the items of fit, so these are refined among themselves alone: compare them "
-    "with each other only. Give context= the gallery's raw vectors, or context=X to say that this is meant"
+    "a refiner that was loaded does not know the items of fit, so these are refined among themselves alone: compare "
+    "them with each other only. Give context= the gallery's raw vectors, or context=X to say that this is meant"
 )
 _FOR_SEARCHING = (
     "search the refined gallery with refined queries, but do not add them to it: new items must be in the gallery when "
@@ -295,7 +295,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         items = table.embeddings()
         if context is not None:
             gallery = items if context is X else as_table(self, context, name="the context").embeddings()
-            return Among(table, items, gallery, items.ids)
+            return Among(table, items, items if same_items(items, gallery) else gallery, items.ids)
         if self.items_ is None:
             warn_caller(_AMONG_THEMSELVES)
         together = items if self.items_ is None else with_fitted(items, self.items_)
@@ -358,7 +358,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
     # ---- on disk -----------------------------------------------------------------------------------------------
 
     def save(self, folder: Any, *, overwrite: bool = False) -> None:
-        """Write config.json and model.safetensors into a new folder, whole or not at all; the items of fit are not kept.
+        """Write config.json and model.safetensors into a new folder, whole or not at all, without the items of fit.
 
         Parameters
         ----------

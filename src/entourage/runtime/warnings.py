@@ -24,7 +24,7 @@ def warn_caller(text: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in _NOT_THE_CALLER:
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, EntourageWarning, stacklevel=level - 1)
+    warnings.warn(text, EntourageWarning, stacklevel=level)
 
 
 @contextmanager

@@ -243,7 +243,7 @@ def test_a_parquet_table_without_one_vector_per_row_is_refused(tmp_path, columns
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        pytest.param({}, r"holds the arrays \(none\); wanted exactly one", id="nothing"),
+        pytest.param({}, r"holds the arrays none; wanted exactly one", id="nothing"),
         pytest.param({"a": np.eye(2), "b": np.eye(2)}, "holds the arrays a, b; wanted exactly one", id="which?"),
         pytest.param({"vectors": np.eye(2), "ids": [1, 2, 3]}, "v.npz: 3 ids for 2 vectors", id="ids too many"),
         pytest.param({"vectors": np.eye(2), "ids": [1, 1]}, "v.npz: id 1 appears 2 times", id="repeated id"),

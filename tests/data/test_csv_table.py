@@ -117,12 +117,11 @@ def lines(*rows: str) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "has no column `label`; its columns are none"),
-        (TWO_SETS.replace("label", "class", 1), "has no column `label`; its columns are class, path"),
-        (TWO_SETS.replace("path", "file", 1), "has no column `path`"),
-        (TWO_SETS.replace("split", "fold", 1), "has no column `split`"),
+        ("", "has no column of paths; its columns are none"),
+        (TWO_SETS.replace("label", "kind", 1), "has no column of classes, .* are kind, path.*--label-column, or take"),
+        (TWO_SETS.replace("path", "where", 1), "has no column of paths; .* wanted one called `path` or `file` or"),
+        (TWO_SETS.replace("split", "fold", 1), "has the columns `is_query` and `is_gallery` but no column `split`"),
         (TWO_SETS.replace(",is_gallery", ",rest", 1), "has no column `is_gallery`"),
-        (TWO_SETS.replace(",", ";"), "has no column `label`; .*separated by commas"),
         (BOXED.replace("x_2", "x2", 1), "has no column `x_2`"),
         (TWO_SETS.replace("0.png,train,,", "0.png,train"), "line 2 of .* has 3 cells; wanted 5"),
         (TWO_SETS.replace("validation,1,1", "holdout,1,1"), "line 6 of .* has split holdout; wanted train or val"),

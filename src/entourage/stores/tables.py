@@ -123,12 +123,12 @@ class Table:
         """The cells of a column, none of which may be empty."""
         cells = self.cells(name)
         if "" in cells:
-            raise self.bad_cell(cells.index(""), name, "empty", "a value on every line: fill it")
+            raise self.bad_cell(cells.index(""), name, "empty", "a value on every line")
         return cells
 
     def bad_cell(self, row: int, name: str, seen: str, wanted: str) -> FileError:
         """What is wrong with a cell; the row is counted from 0, below the header."""
-        return FileError(f"line {row + 2} of {self.path} has {name} {seen}; wanted {wanted}")
+        return FileError(f"line {row + 2} of {self.path} has {name} {seen}; wanted {wanted}: correct it")
 
 
 def read_table(path: Path, columns: Iterable[Column], given: Iterable[str | None] = ()) -> Table:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entourage.cli.options import DataOptions, Json, Overwrite, Root, Vectors
+from entourage.cli.options import DataOptions, IdColumn, Json, LabelColumn, Overwrite, PathColumn, Root, Vectors
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
 
 if TYPE_CHECKING:
@@ -59,8 +59,15 @@ def refine(
         typer.Option(help="With --run: the images that VECTORS were computed from: a dataset, a folder or a .csv."),
     ] = None,
     split: Annotated[
-        str, typer.Option(help="With --pictures: their split; `query,gallery` for queries and a gallery.")
-    ] = "test",
+        str | None,
+        typer.Option(
+            help="With --pictures: their split; `query,gallery` for queries and a gallery. Default: the one that "
+            "VECTORS match, by id or by number."
+        ),
+    ] = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    path_column: PathColumn = None,
     root: Root = None,
     data_options: DataOptions = None,
     texts: Annotated[
@@ -92,9 +99,12 @@ def refine(
         run=run,
         labels=labels,
         context_labels=context_labels,
+        label_column=label_column,
+        id_column=id_column,
         pictures=pictures,
         split=split,
         root=root,
+        path_column=path_column,
         data_options=from_pairs(data_options or []),
         texts=texts,
         context_texts=context_texts,

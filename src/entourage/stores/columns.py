@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.errors import EntourageWarning, FileError, InputError, few
-from entourage.stores.labels import columns_of_labels, is_label_file
+from entourage.stores.labels import columns_of_table, is_label_file
 from entourage.stores.paths import StrPath
 from entourage.stores.reading import readable
 from entourage.stores.tables import ID, Column, named_column
@@ -40,7 +40,7 @@ def columns_where_present(
     """
     of_labels = labels is not None and is_label_file(labels)
     own = _column_names(Path(path))
-    others = columns_of_labels(labels, id_column, label_column) if labels is not None and of_labels else []
+    others = columns_of_table(labels, id_column, label_column) if labels is not None and of_labels else []
     known_id = id_column is not None and named_column([*own, *others], id_column) is not None
     named_labels = labels is None or of_labels
     has_labels = named_labels and bool(others if of_labels else own)
@@ -59,13 +59,17 @@ def check_named(
             f"the labels are the column {labels} of {path} and the column of labels is {label_column}; "
             "wanted one of them: leave --label-column out"
         )
-    others = columns_of_labels(labels, id_column, label_column) if labels else []
-    for given, names, where in (
-        (id_column, [*own, *others], f"{path} or {labels}" if labels else f"{path}"),
-        (label_column, others if labels else own, f"{labels or path}"),
-    ):
-        if given is not None and labels is not False and named_column(names, given) is None:
-            raise FileError(f"there is no column `{given}` in {where}; wanted one of {few(names, 'columns')}: name it")
+    others = columns_of_table(labels, id_column, label_column) if labels else []
+    _check_there(id_column, [*own, *others], f"{path} or {labels}" if labels else f"{path}")
+    if labels is not False:
+        _check_there(label_column, others if labels else own, f"{labels or path}")
+
+
+def _check_there(given: str | None, names: list[str], where: str) -> None:
+    if given is not None and named_column(names, given) is None:
+        raise FileError(
+            f"there is no column `{given}` in {where}, which has {few(names, 'columns')}; name one of those"
+        )
 
 
 def _column_names(path: Path) -> list[str]:

@@ -18,7 +18,7 @@ from entourage.values import Embeddings, LabelArray, plural
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["columns_of_labels", "is_label_file", "plain_column", "read_labels"]
+__all__ = ["columns_of_table", "is_label_file", "plain_column", "read_labels"]
 
 FORMATS = (".npy", ".csv", ".txt", ".json", ".parquet")
 
@@ -77,9 +77,9 @@ def is_label_file(labels: StrPath) -> bool:
     return Path(labels).is_file() or Path(labels).suffix.lower() in FORMATS
 
 
-def columns_of_labels(labels: StrPath, *given: str | None) -> list[str]:
-    """The columns of a file of labels, of which some may be those given; none for a file without columns."""
-    path = Path(labels)
+def columns_of_table(path: StrPath, *given: str | None) -> list[str]:
+    """The columns of a .csv or .parquet, of which some may be those given; none for a file of another kind."""
+    path = Path(path)
     suffix = path.suffix.lower()
     if not path.is_file() or suffix not in (".csv", ".parquet"):
         return []

@@ -74,7 +74,7 @@ def test_all_takes_pictures_without_classes(tmp_path):
     every = folder.load("all", tmp_path)
     assert (every.ids.tolist(), every.labels) == (["1.jpg", "2.jpg"], None)
     assert every.take([1]).ids.tolist() == ["2.jpg"]
-    with pytest.raises(FileError, match=r"has no folders with images in them; .* or embed them as the split all"):
+    with pytest.raises(FileError, match=r"has no folders with images in them; .* or embed them with --split all"):
         folder.load("test", tmp_path)
 
 

@@ -29,7 +29,7 @@ from entourage.stores.tables import ID, LABEL, PATH, Column, Table, read_table
 
 __all__ = ["load", "splits"]
 
-TITLE = "a .csv of images, as Open Metric Learning has it or simpler"
+TITLE = "a .csv with a line for every image"
 EXPECTED: Expected = {}
 ARCHIVES: Archives = ()
 

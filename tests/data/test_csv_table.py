@@ -119,7 +119,7 @@ def lines(*rows: str) -> str:
     [
         ("", "has no column of paths; its columns are none"),
         (TWO_SETS.replace("label", "kind", 1), "has no column of classes, .* are kind, path.*--label-column, or take"),
-        (TWO_SETS.replace("path", "where", 1), "has no column of paths; .* wanted one called `path` or `file` or"),
+        (TWO_SETS.replace("path", "where", 1), "has no column of paths; .* wanted one called `path` .or `file`"),
         (TWO_SETS.replace("split", "fold", 1), "has the columns `is_query` and `is_gallery` but no column `split`"),
         (TWO_SETS.replace(",is_gallery", ",rest", 1), "has no column `is_gallery`"),
         (BOXED.replace("x_2", "x2", 1), "has no column `x_2`"),

@@ -75,7 +75,8 @@ Seed = Annotated[int, typer.Option(metavar="<int>", min=0, max=2**32 - 1, help="
 
 def check_labelled(items: "Embeddings", path: Path, option: str) -> None:
     if items.labels is None:
-        raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}")
+        column = "" if path.suffix.lower() == ".npy" else ", or name their column with --label-column"
+        raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}{column}")
 
 
 def data_options_of(pairs: list[str] | None, **columns: str | None) -> dict:

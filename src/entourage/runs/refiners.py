@@ -138,13 +138,16 @@ class FittedRefiner:
         return int(self.estimator.n_steps_) if self.steps is None else self.steps
 
     def _neighbors(self, items: Embeddings, context: Embeddings | None) -> str:
-        """How many are used: in a small gallery fewer than asked for."""
+        """How many are used: of few distinct items fewer than asked for."""
         from entourage.refiner.graph import most_neighbors
 
-        asked, available = self.estimator.n_neighbors_, len(items if context is None else context)
-        if self.estimator.recipe != "relational" or asked <= most_neighbors(available):
+        asked, among = self.estimator.n_neighbors_, len(items if context is None else context)
+        distinct = self.estimator.report()["protocol"]["distinct_items"] if self.name == _UNIVERSAL else None
+        most = most_neighbors(among if distinct is None else distinct)
+        if self.estimator.recipe != "relational" or asked <= most:
             return f"{asked}"
-        return f"{most_neighbors(available)} (a quarter of the items, of {asked} asked for)"
+        bound = "at most " if distinct is None else ""  # whether there are copies is not known
+        return f"{bound}{most} (a quarter of the distinct items, instead of {asked})"
 
     def _record(self, items: Embeddings, context: Embeddings | None) -> RunRecord:
         count = self._neighbors(items, context)

@@ -60,16 +60,17 @@ def check_named(
             "wanted one of them: leave --label-column out"
         )
     others = columns_of_table(labels, id_column, label_column) if labels else []
-    _check_there(id_column, [*own, *others], f"{path} or {labels}" if labels else f"{path}")
+    _check_there("--id-column", id_column, [*own, *others], f"{path} or {labels}" if labels else f"{path}")
     if labels is not False:
-        _check_there(label_column, others if labels else own, f"{labels or path}")
+        _check_there("--label-column", label_column, others if labels else own, f"{labels or path}")
 
 
-def _check_there(given: str | None, names: list[str], where: str) -> None:
-    if given is not None and named_column(names, given) is None:
-        raise FileError(
-            f"there is no column `{given}` in {where}, which has {few(names, 'columns')}; name one of those"
-        )
+def _check_there(option: str, given: str | None, names: list[str], where: str) -> None:
+    if given is None or named_column(names, given) is not None:
+        return
+    if not names:
+        raise FileError(f"{option} is {given} but there are no columns with names in {where}; leave it out")
+    raise FileError(f"there is no column `{given}` in {where}, which has {few(names, 'columns')}; name one of those")
 
 
 def _column_names(path: Path) -> list[str]:

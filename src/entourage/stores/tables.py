@@ -65,8 +65,9 @@ class Column:
 
     @property
     def wanted(self) -> str:
-        """The names it is known by, for a message."""
-        return f"one called {' or '.join(f'`{name}`' for name in (self.ours[-1], *self.usual))}"
+        """Some of the names it is known by, for a message."""
+        others = [f"`{name}`" for name in self.usual[:3]] + ["..."] * (len(self.usual) > 3)
+        return f"one called `{self.ours[-1]}`" + (f" (or {', '.join(others)})" if others else "")
 
 
 ID = Column("ids", ("ids", "id"), ("sku", "item_id", "product_id", "key"), "--id-column")

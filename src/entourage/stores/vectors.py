@@ -192,29 +192,33 @@ def _parquet_columns(path: Path, wanted: dict[str, tuple[Column, str | None]]) -
 
 
 def _parquet_vectors(path: Path, schema: "pa.Schema") -> str:
-    import pyarrow.types as types
-
-    lists = [
-        field.name
-        for field in schema
-        if types.is_list(field.type) or types.is_large_list(field.type) or types.is_fixed_size_list(field.type)
-    ]
+    lists = [field.name for field in schema if _is_list(field.type) and _is_number(field.type.value_type)]
     chosen = [name for name in _VECTOR_NAMES if name in lists] or lists
     if len(chosen) != 1:
         raise FileError(
-            f"{path} has the columns {few(schema.names, 'columns')}, {len(lists)} of them lists; "
-            f"wanted one list column of numbers called `vector`: {_parquet_fix(schema, lists)}"
+            f"{path} has the columns {few(schema.names, 'columns')}, {len(lists)} of them lists of numbers; "
+            f"wanted one such list, called `vector`: {_parquet_fix(schema, lists)}"
         )
     return str(chosen[0])
 
 
-def _parquet_fix(schema: "pa.Schema", lists: list[str]) -> str:
+def _is_list(kind: "pa.DataType") -> bool:
     import pyarrow.types as types
 
-    numbers = [field.name for field in schema if types.is_floating(field.type)]
-    if lists or len(numbers) < 2:
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _is_number(kind: "pa.DataType") -> bool:
+    import pyarrow.types as types
+
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_null(kind))
+
+
+def _parquet_fix(schema: "pa.Schema", lists: list[str]) -> str:
+    numbers = [field.name for field in schema if _is_number(field.type)]
+    if lists:
         return "rename it so"
-    return f"put the numbers of each row ({few(numbers, 'columns')}) into one list"
+    return f"put {few(numbers, 'columns')} into one" if len(numbers) > 1 else "write each vector as such a list"
 
 
 def _list_column(table: "pa.Table", name: str) -> NDArray[Any]:

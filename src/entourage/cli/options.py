@@ -84,6 +84,9 @@ def data_options_of(pairs: list[str] | None, **columns: str | None) -> dict:
     from entourage.runtime.config import from_pairs
 
     options, named = from_pairs(pairs or []), {name: value for name, value in columns.items() if value is not None}
+    for name in ("name_or_path", "root", "split"):
+        if name in options:
+            raise InputError(f"--data-option {name} is {options[name]}, which is no option of the data; leave it out")
     for name in options.keys() & named.keys():
         raise InputError(
             f"--{name.replace('_', '-')} is {named[name]} and --data-option {name} is {options[name]}; leave one out"

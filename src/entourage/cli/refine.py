@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entourage.cli.options import DataOptions, IdColumn, Json, LabelColumn, Overwrite, PathColumn, Root, Vectors
+from entourage.cli.options import (
+    DataOptions,
+    IdColumn,
+    Json,
+    LabelColumn,
+    Overwrite,
+    PathColumn,
+    Root,
+    Vectors,
+    data_options_of,
+)
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
 
 if TYPE_CHECKING:
@@ -83,7 +93,6 @@ def refine(
     """
     from entourage.runs.refine import RefineRequest
     from entourage.runs.refine import refine as refine_file
-    from entourage.runtime.config import from_pairs
     from entourage.runtime.progress import terminal_progress
 
     request = RefineRequest(
@@ -105,7 +114,7 @@ def refine(
         split=split,
         root=root,
         path_column=path_column,
-        data_options=from_pairs(data_options or []),
+        data_options=data_options_of(data_options),
         texts=texts,
         context_texts=context_texts,
         overwrite=overwrite,

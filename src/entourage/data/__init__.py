@@ -98,6 +98,7 @@ def splits(
     (('train', 'test'), ('train', 'query', 'gallery'))
     """
     module, where = _module_and_place(name_or_path, root)
+    _check_options(name_or_path, module, options)
     return module.splits(**where, **options) if hasattr(module, "splits") else tuple(module.EXPECTED)
 
 

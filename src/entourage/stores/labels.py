@@ -135,9 +135,10 @@ def _lines(path: Path) -> LabelArray:
 def _json_labels(path: Path, items: Embeddings) -> LabelArray:
     """A list in the order of the items, or an object with a label for each id."""
     content = json.loads(path.read_text(encoding="utf-8-sig"))
-    values: list[Any] = list(content.values() if isinstance(content, dict) else content) if content else []
-    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
-    if not isinstance(content, (list, dict)) or not (whole or all(isinstance(value, str) for value in values)):
+    values: list[Any] = list(content.values()) if isinstance(content, dict) else content
+    listed = isinstance(values, list)
+    whole = listed and all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+    if not whole and not (listed and all(isinstance(value, str) for value in values)):
         raise FileError(
             f"{path} holds something else than labels; wanted a list of texts or of whole numbers, or an object with "
             "one for each id: write it so"

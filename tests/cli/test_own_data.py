@@ -63,7 +63,7 @@ def test_columns_are_recorded_and_found_again_by_embed_plot_and_report(inside, t
     ("command", "said"),
     [
         (
-            "embed Bestand.csv --model nothing --out v.npz",
+            "embed Bestand.csv --model nothing --out new.npz",
             "has no column of paths; its columns are SKU, Bild, Art, lang",
         ),
         ("train Bestand.csv --out r --path-column Foto", "has no column `Foto`; its columns are SKU, Bild, Art, lang"),

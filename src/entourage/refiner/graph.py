@@ -15,7 +15,7 @@ from entourage.refiner.relations import RELATIONS, relation_features
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, IntArray, Neighbors
 
-__all__ = ["Graph", "build_graph"]
+__all__ = ["Graph", "build_graph", "most_neighbors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,11 @@ class Graph:
         return self.with_neighbors(n_neighbors) if enough and not copies else None
 
 
+def most_neighbors(count: int) -> int:
+    """How many neighbours an item gets at most among so many: a quarter of them, so that they stay neighbours."""
+    return max(count // 4, 1)
+
+
 def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None = None) -> Graph:
     """Search a gallery for its neighbourhood graph.
 
@@ -102,10 +107,10 @@ def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None
         stands_for: IntArray = rows
         found = Neighbors(np.empty((1, 0)), np.empty((1, 0)))
     else:
-        k = min(n_neighbors, max(len(gallery) // 4, 1))
+        k = min(n_neighbors, most_neighbors(len(gallery)))
         rows, stands_for, found = search_distinct(gallery, k, progress=progress)
     nodes = gallery if len(rows) == len(gallery) else gallery.take(rows)
-    neighbors = _first(found, max(len(nodes) // 4, 1))
+    neighbors = _first(found, most_neighbors(len(nodes)))
     return Graph(nodes, stands_for, neighbors, copy_similarity(gallery))
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from entourage.errors import InputError
+from entourage.errors import InputError, few
 from entourage.neighbors import SearchIndex, own_gallery_rows
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
@@ -77,7 +77,7 @@ class RelationalNetwork:
             groups[group][name.removeprefix(f"{group}.")] = array
         single = groups[""]
         if single.keys() - {"base_map"} != set(_NUMBERS):
-            differing = ", ".join(sorted((single.keys() - {"base_map"}) ^ set(_NUMBERS)))
+            differing = few(sorted((single.keys() - {"base_map"}) ^ set(_NUMBERS)), "names")
             raise ValueError(f"a network has the numbers {', '.join(_NUMBERS)}; missing or unknown: {differing}")
         return cls(
             RelationScorer.from_arrays(groups["scorer"]),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from entourage.refiner.graph import Graph, build_graph
+from entourage.refiner.graph import Graph, build_graph, most_neighbors
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.settings import RefinerSettings
 from entourage.runtime.progress import Progress
@@ -140,6 +140,7 @@ def _report(
         "recipe": "relational",
         "labels": "none: the universal scorer" if items.labels is None else "too few classes: the universal scorer",
         "items": len(items),
+        "distinct_items": expected.distinct,
         "neighbors": network.n_neighbors,
         "steps": settings.n_steps,
         "context": "exact neighbours among distinct items, ties by id, never the item itself",
@@ -149,7 +150,7 @@ def _report(
         "blend": round(network.blend, 4),
     }
     warnings = [f"the vectors are only scaled to length 1: {expected.warning}"] if expected.warning else []
-    most = max(expected.distinct // 4, 1)
+    most = most_neighbors(expected.distinct)
     if settings.n_neighbors is not None and settings.n_neighbors > most:
         few = f"an item attends to at most {most} of {expected.distinct} distinct vectors, a quarter"
         warnings.append(f"{settings.n_neighbors} neighbours were requested, but {few}")

@@ -127,7 +127,7 @@ class FittedRefiner:
             "items": len(items),
             "model": self.name,
             "context": "transductive: the vectors themselves" if context is None else f"gallery: {len(context)} items",
-            "neighbors": f"{self.estimator.n_neighbors_}, exact, ties by id",
+            "neighbors": f"{self._neighbors(items, context)}, exact, ties by id",
             "own_item": _own_item(items, context),
             "steps": self._steps_taken,
         }
@@ -137,8 +137,20 @@ class FittedRefiner:
     def _steps_taken(self) -> int:
         return int(self.estimator.n_steps_) if self.steps is None else self.steps
 
+    def _neighbors(self, items: Embeddings, context: Embeddings | None) -> str:
+        """How many are used: of few distinct items fewer than asked for."""
+        from entourage.refiner.graph import most_neighbors
+
+        asked, among = self.estimator.n_neighbors_, len(items if context is None else context)
+        distinct = self.estimator.report()["protocol"]["distinct_items"] if self.name == _UNIVERSAL else None
+        most = most_neighbors(among if distinct is None else distinct)
+        if self.estimator.recipe != "relational" or asked <= most:
+            return f"{asked}"
+        bound = "at most " if distinct is None else ""  # whether there are copies is not known
+        return f"{bound}{most} (a quarter of the distinct items, instead of {asked})"
+
     def _record(self, items: Embeddings, context: Embeddings | None) -> RunRecord:
-        count = self.estimator.n_neighbors_
+        count = self._neighbors(items, context)
         among = f"transductive: {count} neighbours among the items"
         if context is not None:
             among = f"gallery: {count} neighbours of {len(context)} items"

@@ -31,7 +31,8 @@ def warn_caller(text: str) -> None:
 def collected_warnings(show: Callable[[str], None] | None = None) -> Iterator[list[str]]:
     """Collect the EntourageWarnings issued inside the block instead of showing them as Python does.
 
-    Other warnings are shown as usual.
+    Other warnings are shown as usual. Where the block ends in an error, what was collected but not shown is issued
+    again, as there will be no result to carry it.
 
     Parameters
     ----------
@@ -65,4 +66,11 @@ def collected_warnings(show: Callable[[str], None] | None = None) -> Iterator[li
                     show(str(message))
 
         warnings.showwarning = collect
-        yield messages
+        try:
+            yield messages
+            return
+        except Exception as raised:
+            error = raised
+    for text in () if show else messages:
+        warnings.warn(text, EntourageWarning, stacklevel=3)
+    raise error

@@ -19,7 +19,7 @@ from entourage.comparison.verdict import CLASSES_TO_LEARN_FROM, verdict
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.movement import mean_cosine
 from entourage.neighbors import search, search_blocks
-from entourage.refiner.graph import Graph, build_graph
+from entourage.refiner.graph import Graph, build_graph, most_neighbors
 from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import JUDGED, Forecast, forecast, universal_network
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
@@ -132,7 +132,7 @@ def _expected(expected: Forecast) -> list[Finding]:
     names = ("estimated_purity", "same_class_neighbors")
     if expected.distinct == 1:
         return [Finding(name, None) for name in names]
-    looked_at = min(JUDGED, max(expected.distinct // 4, 1))
+    looked_at = min(JUDGED, most_neighbors(expected.distinct))
     note = "the share that the universal scorer judges to be of the same class"
     return [
         Finding(names[0], expected.purity, f"of the {min(PURITY_OF, looked_at)} nearest, {note}"),

@@ -75,7 +75,7 @@ class Graph:
             themselves, so that shorter ones might have shown others.
         """
         copies = len(self.items) < len(self.stands_for)
-        longest = max(len(self.items) // 4, 1)
+        longest = most_neighbors(len(self.items))
         enough = self.neighbors.k >= min(n_neighbors, longest)
         return self.with_neighbors(n_neighbors) if enough and not copies else None
 

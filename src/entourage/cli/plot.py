@@ -28,7 +28,7 @@ def plot(
     points: Annotated[
         int | None,
         typer.Option(
-            metavar="<int>", min=2, help="Draw at most this many items, in whole classes where labels are known."
+            metavar="<int>", min=2, help="Draw at most this many items. Default: as many as can be told apart."
         ),
     ] = None,
     slices: Annotated[

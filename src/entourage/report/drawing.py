@@ -5,7 +5,6 @@ from entourage.report.blocks import Heading, Paragraph
 from entourage.report.pictures import Picture
 from entourage.report.templates import Block
 from entourage.runs.figures import FIGURES, FigureOptions, applicable
-from entourage.runs.figures.options import DRIFTING
 from entourage.runs.refinement_run import RefinementRun
 from entourage.runs.training_run import TrainingRun
 
@@ -58,9 +57,8 @@ def draw_all(run: RefinementRun | TrainingRun, seed: int = 0) -> list[Block]:
 
 
 def _drawn(kind: str, run: RefinementRun | TrainingRun, seed: int) -> Block:
-    options = FigureOptions(seed=seed, points=DRIFTING if kind == "drift" else None)
     try:
-        figure = FIGURES[kind].draw(run, options)
+        figure = FIGURES[kind].draw(run, FigureOptions(seed=seed))
     except (EntourageError, OSError) as error:  # such as pictures that are gone
         return Paragraph(f"Not drawn: {error}.")
     return Picture.of(figure, _capital(FIGURES[kind].shows), _READING[kind], narrow=kind in _NARROW)

@@ -12,7 +12,7 @@ from entourage.errors import InputError
 from entourage.figures.appearance import Appearance, same_label
 from entourage.figures.sheet import INK, draw_cell, new_sheet, write, write_title
 from entourage.figures.text import shorten, width_of, wrap
-from entourage.values import FloatArray, IntArray, Neighbors
+from entourage.values import FloatArray, IntArray, LabelArray, Neighbors
 
 __all__ = ["choose_queries", "draw_retrieval"]
 
@@ -24,7 +24,7 @@ _LINE, _TWO_LINES = 0.29, 0.4  # inches, of an item in a list
 _NAMES = 2.0  # inches for the labels beside a list at most
 
 
-def choose_queries(gains: FloatArray, n_best: int, n_worst: int) -> IntArray:
+def choose_queries(gains: FloatArray, n_best: int, n_worst: int, labels: LabelArray | None = None) -> IntArray:
     """Choose the queries that gained most and those that lost most.
 
     Parameters
@@ -33,20 +33,26 @@ def choose_queries(gains: FloatArray, n_best: int, n_worst: int) -> IntArray:
         The change of each query's score.
     n_best, n_worst : int
         How many of each to choose.
+    labels : array of shape (N,), optional
+        Of queries that gained the same, those of the most frequent labels are chosen, not the first of the alphabet.
 
     Returns
     -------
     array of shape (n_best + n_worst,) or less
-        Rows, the biggest gain first and the biggest loss first, ties by row. A query that did not gain is never chosen
-        as a gain, nor one that did not lose as a loss.
+        Rows, the biggest gain first and the biggest loss first, then by label, then by row. A query that did not gain
+        is never chosen as a gain, nor one that did not lose as a loss.
 
     Examples
     --------
     >>> choose_queries(np.array([0.1, -0.2, 0.4, 0.0]), 2, 2).tolist()
     [2, 0, 1]
     """
-    best = [row for row in np.argsort(-gains, kind="stable")[:n_best] if gains[row] > 0]
-    worst = [row for row in np.argsort(gains, kind="stable")[:n_worst] if gains[row] < 0]
+    sizes = np.zeros(len(gains), int)
+    if labels is not None:
+        _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        sizes = counts[codes]
+    best = [row for row in np.lexsort((-sizes, -gains))[:n_best] if gains[row] > 0]
+    worst = [row for row in np.lexsort((-sizes, gains))[:n_worst] if gains[row] < 0]
     return np.array(best + worst, int)
 
 

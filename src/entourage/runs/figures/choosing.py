@@ -107,11 +107,13 @@ def _some(ids: LabelArray) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def choose_changed(gains: FloatArray | None, before: Neighbors, after: Neighbors, count: int) -> IntArray:
+def choose_changed(
+    gains: FloatArray | None, before: Neighbors, after: Neighbors, count: int, labels: LabelArray | None = None
+) -> IntArray:
     """Choose rows, half of them gains and half losses; without labels, those whose neighbours changed most."""
     if gains is None:
         return most_changed(before, after, count)
-    chosen = choose_queries(gains, n_best=count // 2, n_worst=count - count // 2)
+    chosen = choose_queries(gains, count // 2, count - count // 2, labels)
     return chosen if len(chosen) else np.arange(min(count, len(gains)))  # nothing changed: the first ones
 
 

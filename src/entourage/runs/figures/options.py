@@ -17,3 +17,5 @@ class FigureOptions:
     """Seed of everything drawn at random."""
     slices: int | None = None
     """Into how many slices an embedding is cut; None: as many as there are learners."""
+    in_report: bool = False
+    """Whether the figure stands on a page that has the scores of the run in a table, so that it need not say them."""

@@ -161,7 +161,7 @@ def steps(run: RefinementRun, options: FigureOptions) -> "Figure":
         for sets in zip(items, gallery, strict=True)
     ]
     curves = {title: [values[name] for values in scores] for title, name in _SCORES.items()}
-    return draw_steps(curves, "Scores after each step", _scored_note(run, items[0]))
+    return draw_steps(curves, "Scores after each step", _scored_note(run, items[0]), ends=not options.in_report)
 
 
 def _trajectories(run: RefinementRun, rows: IntArray | None) -> tuple[list[Embeddings], Sequence[Embeddings | None]]:
@@ -228,7 +228,7 @@ def _scores_by_step(run: RefinementRun, items: Embeddings, k: int) -> list[dict[
 
 def changed_queries(run: RefinementRun, count: int) -> IntArray:
     """Choose the queries that a figure or a report shows, whatever the number of neighbours it shows of each."""
-    return choose_changed(run.gains, *rankings(run, SHOWN), count)
+    return choose_changed(run.gains, *rankings(run, SHOWN), count, run.items.labels)
 
 
 def rankings(run: RefinementRun, shown: int) -> tuple[Neighbors, Neighbors]:

@@ -119,7 +119,8 @@ def draw_query(
     head = _HEAD + (_NOTE if note else 0)
     figure, axes = new_sheet(-0.15, layout.width + 0.1, -head, height + 0.3, 1.0)
     write_title(axes, 0, -head + 0.25, title)
-    write(axes, 0, -head + 0.52, shorten(note, layout.width, 9), size=9, color="0.35")
+    if note:
+        write(axes, 0, -head + 0.52, shorten(note, layout.width, 9), size=9, color="0.35")
     shown = _most_attended(shares)
     middle = max(layout.cell[1] * (len(shown) if attends else count), layout.query[1] + 0.5) / 2
     sheet = _Sheet(axes, layout, queries, row, gallery, middle)

@@ -144,8 +144,9 @@ def _picture_sheet(
             for place, row in enumerate(found.rows[query]):
                 right = same_label(queries, query, gallery, row)
                 draw_cell(axes, gallery, row, starts[name] + place, y, right)
-        left = min(starts.values())
-        write(axes, left + 0.06, y + 1.12, shorten(note, (end - left) * _CELL, 8), size=8, color="0.35")
+        if note:
+            left = min(starts.values())
+            write(axes, left + 0.06, y + 1.12, shorten(note, (end - left) * _CELL, 8), size=8, color="0.35")
     return figure
 
 
@@ -180,7 +181,8 @@ def _lists(
     write_title(axes, 0, -0.3, title)
     for number, (query, note) in enumerate(zip(chosen, notes, strict=True)):
         top = number * block
-        write(axes, 0.02, top + head + rows + 0.11, shorten(note, width, 8), size=8, color="0.35")
+        if note:
+            write(axes, 0.02, top + head + rows + 0.11, shorten(note, width, 8), size=8, color="0.35")
         change = "" if gains is None else f"   {_change(gains[query])}"
         write(
             axes, 0, top + 0.1, shorten(_caption(queries, query), width - 1.5, 10.5) + change, size=9, fontweight="bold"

@@ -140,7 +140,6 @@ def _wins_and_losses(run: RefinementRun, drawn: bool) -> list[Block]:
     for title, mark, sign in (("Biggest wins", "▲", 1), ("Biggest losses", "▼", -1)):
         rows = [row for row in chosen if sign * gains[row] > 0][:_EACH]
         notes = [f"{mark} average precision {100 * before[row]:.0f} → {100 * after[row]:.0f} %" for row in rows]
-        notes = [f"{note}; {moved_matches(run, row)}" for note, row in zip(notes, rows, strict=True)]
         besides = " besides the query above" if sign * gains[shown_above] > 0 and shown_above >= 0 else ""
         blocks += [Heading(f"{title}{besides}")] if rows else []
         blocks += [_ranking(run, row, note) for row, note in zip(rows, notes, strict=True)]
@@ -161,7 +160,7 @@ def _most_changed(run: RefinementRun) -> list[Block]:
 def _ranking(run: RefinementRun, row: int, note: str) -> Ranking:
     queries, gallery = run.appearance, run.gallery_appearance
     (query, before), (_, after) = (cells_of(queries, row, gallery, run.neighbors[when].rows[row]) for when in WHEN)
-    return Ranking(queries.name(row), str(queries.ids[row]), note, query, after, before)
+    return Ranking(queries.name(row), str(queries.ids[row]), note, query, after, before, moved_matches(run, row))
 
 
 def _class_tables(labels: ArrayLike, before: np.ndarray, after: np.ndarray) -> list[Block]:

@@ -18,4 +18,4 @@ class FigureOptions:
     slices: int | None = None
     """Into how many slices an embedding is cut; None: as many as there are learners."""
     in_report: bool = False
-    """Whether the figure stands on a page that has the scores of the run in a table, so that it need not say them."""
+    """Whether the figure stands in a report, where a table has the scores and options of `plot` mean nothing."""

@@ -81,21 +81,23 @@ def _drift_words(run: RefinementRun, rows: IntArray, options: FigureOptions, mot
     if labels is not None and len(rows) < len(labels):
         names, counts = np.unique(labels, return_counts=True)
         sizes = dict(zip(names.astype(str).tolist(), counts.tolist(), strict=True))
-    return {"note": f"{_drawn(labels, rows, len(run.items))}\n{way}", "sizes": sizes, "seed": options.seed}
+    which = _drawn(labels, rows, len(run.items))
+    if len(rows) < len(run.items) and not options.in_report:
+        which += f"; --points {len(run.items)} draws all"
+    return {"note": f"{which}\n{way}", "sizes": sizes, "seed": options.seed}
 
 
 def _drawn(labels: LabelArray | None, rows: IntArray, whole: int) -> str:
-    """How many items of how many are drawn, which they are, and how to draw all."""
+    """How many items of how many are drawn, and which they are."""
     if len(rows) == whole:
         return f"{whole:,} items"
     which = "drawn at random"
     if labels is not None:
         counts = np.unique(labels, return_counts=True)[1]
         shown = len(np.unique(labels[rows]))
-        frequent = "" if counts.min() == counts.max() else " most frequent"
-        which = f"from {f'the {shown}{frequent}' if frequent else shown} of {len(counts):,} classes"
-        which = "of all classes" if shown == len(counts) else which
-    return f"{_count(len(rows), whole)}, {which}, laid out by themselves (all: --points {whole})"
+        choice = f"{shown:,}" if counts.min() == counts.max() else f"the {shown:,} most frequent"
+        which = "of all classes" if shown == len(counts) else f"from {choice} of {len(counts):,} classes"
+    return f"{_count(len(rows), whole)}, {which}, laid out by themselves"
 
 
 def query(run: RefinementRun, options: FigureOptions) -> "Figure":

@@ -3,10 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test attack lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
+.PHONY: demo images test attack lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
 
 demo: .venv/.train
 	$(BIN)/entourage demo --out runs/demo --overwrite
+
+# the pictures of the documentation that come from the demo; CONTRIBUTING.md says where the others come from
+images: demo
+	cd runs/demo && cp drift.png query.png retrieval.png steps.png ../../docs/images
 
 # a process for each core, each with one thread: they would only get into each other's way
 test: .venv/.dev lint

@@ -127,6 +127,7 @@ class DriftPicture:
         self.figure, self.axes = self._new_sheet(_TITLE + _NOTE * len(notes))
         self._dots: list[tuple[PathCollection, IntArray]] = []
         self._leaders: list[tuple[Line2D, int, FloatArray]] = []
+        self.title_height = -0.22 - _NOTE * len(notes)
         self._write_title(title, notes)
         space = FreeSpace(_WIDTH, self.height)
         self._draw_dots(space)
@@ -168,9 +169,7 @@ class DriftPicture:
         return figure, axes
 
     def _write_title(self, title: str, notes: list[str]) -> None:
-        write(
-            self.axes, 0.05, -0.22 - _NOTE * len(notes), shorten(title, _WIDTH * 0.88, 13), size=13, fontweight="bold"
-        )
+        write(self.axes, 0.05, self.title_height, shorten(title, _WIDTH * 0.88, 13), size=13, fontweight="bold")
         for number, line in enumerate(reversed(notes)):
             write(self.axes, 0.05, -0.12 - _NOTE * number, shorten(line, _WIDTH, 9), size=9, color="0.4")
 

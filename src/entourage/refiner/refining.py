@@ -26,6 +26,7 @@ from entourage.values import Attention, Embeddings, FloatArray, IntArray, LabelA
 __all__ = ["REFINERS", "Among", "RefiningEstimator", "RefiningNetwork"]
 
 Refiner = TypeVar("Refiner", bound="RefiningEstimator")
+Rows = TypeVar("Rows", FloatArray, IntArray)
 
 REFINERS = {"context_refiner": "ContextRefiner", "paper_refiner": "PaperRefiner"}
 """The estimator that each `system` of a model folder is opened by."""
@@ -91,7 +92,7 @@ class Among:
     ids: LabelArray
     """(N,) the ids of the items."""
 
-    def wanted(self, refined: FloatArray) -> FloatArray:
+    def wanted(self, refined: Rows) -> Rows:
         """The items' part, of shape (N, ...)."""
         return refined[: len(self.ids)]
 

@@ -13,7 +13,7 @@ from entourage.values import Embeddings
 if TYPE_CHECKING:
     from entourage.refiner import ContextRefiner, PaperRefiner
 
-__all__ = ["build_refiner", "check_model_place", "checkpoint_for", "fit_to_folder"]
+__all__ = ["build_refiner", "check_model_place", "checkpoint_for", "fit_to_folder", "metrics_to_protect"]
 
 
 def build_refiner(
@@ -51,6 +51,19 @@ def build_refiner(
     counts = {"n_neighbors": neighbors, "n_blocks" if recipe == "paper" else "n_steps": blocks}
     given |= {name: value for name, value in counts.items() if value is not None}
     return RECIPES[recipe](**given, random_state=seed)
+
+
+def metrics_to_protect(protect: str | None, recipe: str) -> tuple[str, ...]:
+    """Read `--protect recall@10,mrr`, which only the relational recipe knows; empty where it was not given."""
+    if protect is None:
+        return ()
+    if recipe != "relational":
+        raise InputError(
+            f"--protect is {protect} but only --recipe relational uses it; leave it out or change the recipe"
+        )
+    from entourage.refiner.settings import check_protected
+
+    return check_protected([name.strip() for name in protect.split(",")], "--protect")
 
 
 def checkpoint_for(out: Path, recipe: str) -> Path | None:
@@ -92,6 +105,7 @@ def fit_to_folder(
     items: Embeddings,
     out: Path,
     *,
+    protect: tuple[str, ...] = (),
     resume: bool = False,
     overwrite: bool = False,
     progress: ShowProgress = None,
@@ -109,6 +123,8 @@ def fit_to_folder(
         N labelled items.
     out : Path
         The model folder.
+    protect : tuple of str
+        For a ContextRefiner: metrics that must not fall in the rehearsals.
     resume : bool
         Whether to resume from the checkpoint of an interrupted fit.
     overwrite : bool
@@ -123,9 +139,10 @@ def fit_to_folder(
     """
     check_model_place(out, recipe=refiner.recipe, resume=resume, overwrite=overwrite)
     checkpoint = checkpoint_for(out, refiner.recipe)
-    kept: dict[str, Any] = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
+    options: dict[str, Any] = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
+    options |= {"protect": protect} if protect else {}
     try:
-        refiner.fit(items, **kept, progress=progress)
+        refiner.fit(items, **options, progress=progress)
     except InputError:
         if checkpoint and not resume:  # a run that cannot succeed is of no use to resume
             checkpoint.unlink(missing_ok=True)

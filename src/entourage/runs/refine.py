@@ -94,7 +94,7 @@ def refine(request: RefineRequest, *, progress: ShowProgress = None) -> RefineRe
         sets = _sets(items, context, done)
         with new_folder(request.run) as filling:
             measured = fill_run(
-                filling, sets, record, media=media, started=started, model=done.model, progress=progress
+                filling, sets, record, media=media, started=started, model=done.model, at=request.at, progress=progress
             )
         warnings = measured["warnings"]
         if measured["metrics"]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from entourage.errors import InputError
+from entourage.evaluation.names import check_depth
+from entourage.neighbors import own_gallery_rows
 from entourage.runs.media import Media, PictureSource
 from entourage.runs.picture_choice import pictures_of
 from entourage.stores import check_free, check_writable_like, read_vectors
@@ -45,6 +47,8 @@ class RefineRequest:
     """Labels of the items, as `stores.read_vectors` takes them: for scores and figures, never used to refine."""
     context_labels: str | None = None
     """Labels of the gallery."""
+    at: tuple[int, ...] | None = None
+    """With labels: at which k to measure recall@k, precision@k, nDCG@k and MRR@k. None: the usual ones."""
     label_column: str | None = None
     """The column of the labels in their files. None: one that is recognised."""
     id_column: str | None = None
@@ -87,10 +91,12 @@ class RefineRequest:
         known = self.run is not None
         columns = {"id_column": self.id_column, "label_column": self.label_column}
         items = read_vectors(self.vectors, labels=self.labels if known else False, exclusions=known, **columns)
-        if self.gallery is None:
-            return items, None
-        columns, labels = columns_where_present(self.gallery, self.context_labels, **columns), self.context_labels
-        return items, read_vectors(self.gallery, labels=labels if known else False, exclusions=known, **columns)
+        context = None
+        if self.gallery is not None:
+            columns, labels = columns_where_present(self.gallery, self.context_labels, **columns), self.context_labels
+            context = read_vectors(self.gallery, labels=labels if known else False, exclusions=known, **columns)
+        self._check_at(items, items if context is None else context)
+        return items, context
 
     def media(self, items: Embeddings, context: Embeddings | None) -> Media:
         """Where the pictures or texts of the items come from; pictures that are not there are refused."""
@@ -112,11 +118,22 @@ class RefineRequest:
         found = {name: value for name, value in shared.items() if value and named_column(names, value)}
         return found | ({"path_column": self.path_column} if self.path_column else {}) | self.data_options
 
+    def _check_at(self, items: Embeddings, gallery: Embeddings) -> None:
+        if self.at is None:
+            return
+        if items.labels is None or gallery.labels is None:
+            raise InputError(
+                f"--at is {_listed(self.at)} but there are no labels to score by; add --labels, for a gallery "
+                "--context-labels too, or leave it out"
+            )
+        check_depth(self.at, len(gallery) - bool((own_gallery_rows(items, gallery) >= 0).all()))
+
     def _check_needed(self) -> None:
         of_run = {
             "--labels": self.labels,
             "--label-column": self.label_column,
             "--context-labels": self.context_labels,
+            "--at": None if self.at is None else _listed(self.at),
             "--pictures": self.pictures,
             "--texts": self.texts,
             "--context-texts": self.context_texts,
@@ -172,3 +189,7 @@ def _refuse(options: dict, reason: str) -> None:
     for option, value in options.items():
         if value is not None:
             raise InputError(f"{option} is {value} but {reason} or leave it out")
+
+
+def _listed(cutoffs: tuple[int, ...]) -> str:
+    return ",".join(map(str, cutoffs))

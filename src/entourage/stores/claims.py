@@ -178,7 +178,7 @@ def _try_lock(staging: Path, path: Path) -> int | None:
 
 def _check_own(staging: Path, lock: int) -> None:
     """Refuse a folder that another user, or another program, has made."""
-    foreign = [name for name in os.listdir(staging) if name.partition(".")[0] not in _KNOWN]
+    foreign = [name for name in os.listdir(staging) if name.partition(".")[0] not in _KNOWN and not is_staging(name)]
     if foreign or os.fstat(lock).st_uid != os.geteuid():
         raise _in_the_way(staging)
 

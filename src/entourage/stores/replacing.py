@@ -113,6 +113,8 @@ def check_apart(outputs: Mapping[str, StrPath | None]) -> None:
 def check_kept(outputs: Iterable[StrPath | None], inputs: Iterable[StrPath | None]) -> None:
     """Raise InputError if an output would take the place of an input, or of a folder that holds one.
 
+    What a killed process left of the outputs is put in order first, of all of them: any may be refused later.
+
     Parameters
     ----------
     outputs, inputs : iterable of paths
@@ -120,6 +122,8 @@ def check_kept(outputs: Iterable[StrPath | None], inputs: Iterable[StrPath | Non
     """
     given = [Path(path) for path in inputs if path is not None and os.path.lexists(path)]
     for output in (Path(path) for path in outputs if path is not None):
+        _check_named(output)
+        settle(output)
         for source in given:
             if _same(output, source):
                 raise InputError(f"{output} is an input; give what is written a name of its own")
@@ -131,8 +135,7 @@ def _checked(path: StrPath, overwrite: bool) -> Path:
     """What files and folders share; what a killed process left is put in order first."""
     path = Path(path)
     around = path.absolute().parent
-    if not path.name or path.name == "..":
-        raise FileError(f"the output is {str(path)!r}; wanted a name: choose one")
+    _check_named(path)
     if not around.is_dir():
         raise FileError(f"the folder {path.parent} does not exist; create it or choose another one")
     if not os.access(around, os.W_OK):
@@ -141,6 +144,11 @@ def _checked(path: StrPath, overwrite: bool) -> Path:
     if os.path.lexists(path) and not overwrite:
         raise FileError(f"{path} exists already; choose another name or allow overwriting (--overwrite)")
     return path
+
+
+def _check_named(path: Path) -> None:
+    if not path.name or path.name == "..":
+        raise FileError(f"the output is {str(path)!r}; wanted the name of a file or folder: choose one")
 
 
 def _marked(folder: Path) -> bool:

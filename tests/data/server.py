@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Site:
-    """Files by name; `sends_ranges`; `announces` how much it sends; `breaks_after`: bytes of each answer after which the
-    line goes dead."""
+    """Files by name; `sends_ranges`; `announces` how much it sends; `breaks_after`: bytes of each answer after which
+    the line goes dead."""
 
     def __init__(self):
         self.files: dict[str, bytes] = {}

@@ -3,8 +3,8 @@
 A step is whatever changes files: open to write, rename, link, unlink, mkdir, rmdir, chmod, fsync, and the exchange of
 two names. The child is killed, as by `kill -9`, before the step whose number is given.
 
-Run as a program it reads a request per line, {"arguments", "folder", "kill_at"}, and answers each with a line,
-{"code", "steps", "errors"}; code is -9 for a command that was killed.
+Run as a program it reads a request per line, {"arguments", "folder", "kill_at", "exchange"}, and answers each with a
+line, {"code", "steps", "errors"}; code is -9 for a command that was killed.
 """
 
 import json
@@ -45,9 +45,10 @@ class Killer:
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
-    def run(self, command: str, folder: Path, kill_at: int | None = None) -> Outcome:
+    def run(self, command: str, folder: Path, kill_at: int | None = None, exchange: bool = True) -> Outcome:
+        """Run a command in a folder; without `exchange` as on a system that cannot exchange two names."""
         assert self._server.stdin and self._server.stdout
-        request = {"arguments": command.split(), "folder": str(folder), "kill_at": kill_at}
+        request = {"arguments": command.split(), "folder": str(folder), "kill_at": kill_at, "exchange": exchange}
         self._server.stdin.write(json.dumps(request) + "\n")
         self._server.stdin.flush()
         return Outcome(**json.loads(self._server.stdout.readline()))
@@ -65,7 +66,7 @@ class Steps:
     def __init__(self, folder: str, kill_at: int | None) -> None:
         self.folder, self.kill_at, self.count = os.path.realpath(folder), kill_at, 0
 
-    def watch(self) -> None:
+    def watch(self, exchanges: bool) -> None:
         from entourage.stores import claims
 
         sys.addaudithook(self._hear)
@@ -77,7 +78,7 @@ class Steps:
 
         def counted_exchange(one: Path, other: Path) -> bool:
             self._step()
-            return exchange(one, other)
+            return exchanges and exchange(one, other)
 
         os.fsync, claims.exchange = counted_fsync, counted_exchange
 
@@ -137,7 +138,7 @@ def _be_the_command(request: dict, errors: int, steps: int) -> None:
     os.dup2(errors, 2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     watched = Steps(request["folder"], request["kill_at"])
-    watched.watch()
+    watched.watch(request["exchange"])
     code = 70
     try:
         from entourage.cli import app

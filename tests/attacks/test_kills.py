@@ -31,6 +31,8 @@ class Scenario:
     """The command that wrote them before; None: they were not there, and --overwrite is not given."""
     kept: str | None = None
     """Where unfinished work is kept: if it is there, a user resumes it."""
+    exchange: bool = True
+    """Whether the system can exchange two names in one step."""
 
 
 SCENARIOS = {
@@ -48,6 +50,10 @@ SCENARIOS = {
         "refine v.npz --out o.npz --run kept", ("o.npz", "kept"), "refine w.npz --out o.npz --run kept"
     ),
     "run": Scenario("refine v.npz --run kept", ("kept",), "refine w.npz --run kept"),
+    "run by two renames": Scenario("refine v.npz --run kept", ("kept",), "refine w.npz --run kept", exchange=False),
+    "vectors and run by two renames": Scenario(
+        "refine v.npz --out o.npz --run kept", ("o.npz", "kept"), "refine w.npz --out o.npz --run kept", exchange=False
+    ),
     "model": Scenario("fit few.npz --out model", ("model",), "fit few.npz --out model --neighbors 3"),
     "model with checkpoint": Scenario(
         f"{FIT} --out model", ("model",), "fit few.npz --out model", kept="model.checkpoint"
@@ -142,7 +148,7 @@ def prepared(killer: Killer, inputs: Path, folder: Path, scenario: Scenario) -> 
         done(killer.run(scenario.before, folder / "start"))
     command = scenario.command + (" --overwrite" if scenario.before is not None else "")
     shutil.copytree(folder / "start", folder / "undisturbed")
-    steps = done(killer.run(command, folder / "undisturbed")).steps
+    steps = done(killer.run(command, folder / "undisturbed", exchange=scenario.exchange)).steps
     before, after = (everything(folder / name, scenario.outputs) for name in ("start", "undisturbed"))
     assert before != after and len(after) >= len(scenario.outputs)
     return Prepared(scenario, command, folder / "start", before, after, everything(folder / "undisturbed"), steps)
@@ -151,7 +157,7 @@ def prepared(killer: Killer, inputs: Path, folder: Path, scenario: Scenario) -> 
 def check_killed(killer: Killer, ready: Prepared, folder: Path, step: int) -> None:
     shutil.copytree(ready.start, folder)
     outputs = ready.scenario.outputs
-    assert killer.run(ready.command, folder, kill_at=step).killed
+    assert killer.run(ready.command, folder, kill_at=step, exchange=ready.scenario.exchange).killed
     for output in outputs:
         settle_to_read(folder / output)  # as all who read an output do first
     state = everything(folder, outputs)

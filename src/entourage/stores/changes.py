@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from entourage.errors import FileError
-from entourage.stores.claims import CHANGE, Claim, staging_of
+from entourage.stores.claims import CHANGE, OLD, Claim, staging_of
 from entourage.stores.paths import StrPath
 
 __all__ = ["claimed", "finish", "put_all_in_place", "settle", "settle_to_read", "to_disk"]
@@ -55,14 +55,19 @@ def settle(path: StrPath) -> None:
 
 
 def settle_to_read(path: StrPath) -> None:
-    """Finish a change that an output was to be part of; others are no matter to who reads."""
-    if (staging_of(path) / CHANGE).exists():
+    """Finish a change that an output was to be part of, or undo one that left nothing in its place.
+
+    What else a killed process left does not matter to who reads.
+    """
+    staging = staging_of(path)
+    if (staging / CHANGE).exists() or (os.path.lexists(staging / OLD) and not os.path.lexists(path)):
         try:
             settle(path)
+        except FileError:
+            raise
         except OSError as error:
             raise FileError(
-                f"{path} is one of several outputs whose writing was interrupted, and it cannot be finished ({error}); "
-                "run that command again"
+                f"the writing of {path} was interrupted and cannot be finished here ({error}); run that command again"
             ) from error
 
 

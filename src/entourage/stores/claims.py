@@ -26,11 +26,12 @@ try:
 except ImportError:  # Windows; there a folder that is in the way is never taken over
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["CHANGE", "Claim", "is_staging", "staging_of"]
+__all__ = ["CHANGE", "OLD", "Claim", "is_staging", "staging_of"]
 
 CHANGE = "change.json"
+OLD = "old"
 _ENDING = ".entourage"
-_KNOWN = ("new", "old", "gone", "change")  # stems
+_KNOWN = ("new", OLD, "gone", "change")  # stems
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # this file system has no hard links
 
 
@@ -58,7 +59,7 @@ class Claim:
         self.staging = staging_of(path)
         self.path = self.staging.with_name(Path(path).absolute().name)
         self.new = self.staging / f"new{self.path.suffix}"
-        self.old, self.gone = self.staging / "old", self.staging / "gone"
+        self.old, self.gone = self.staging / OLD, self.staging / "gone"
         self._shown = Path(path)  # as the user knows it
         self._lock = _locked(self.staging, self._shown)
 

@@ -16,6 +16,8 @@ from entourage.training.settings import Checkpointing
 
 __all__ = ["copied", "is_checkpoint", "load_checkpoint", "save_checkpoint"]
 
+_LENGTH, _BEGINNING = 8, b'{"__metadata__":{"state":'  # safetensors: the length of the header, then the header
+
 
 def copied(model: nn.Module) -> dict[str, Tensor]:
     """Copy the weights and buffers of a model.
@@ -76,14 +78,10 @@ def save_checkpoint(
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is one that `save_checkpoint` wrote; an empty one counts too."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            return "state" in (file.metadata() or {})
-    except (SafetensorError, OSError):
-        return path.stat().st_size == 0
+    """Whether a file begins as those that `save_checkpoint` writes, even if it was cut short; or is empty."""
+    with path.open("rb") as file:
+        beginning = file.read(_LENGTH + len(_BEGINNING))
+    return not beginning or beginning[_LENGTH:] == _BEGINNING
 
 
 def load_checkpoint(

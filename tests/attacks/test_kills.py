@@ -16,6 +16,7 @@ from tests.attacks.killing import Killer, Outcome
 from entourage.stores.changes import settle_to_read
 
 SAMPLE = 4  # steps of each command in `make test`
+SEQUENCES = 15  # of kills, each of three in a row
 TIMES = {"seconds", "images_per_second"}  # what two runs may differ in
 FIT = "fit v.npz --recipe paper --blocks 1 --epochs 2"
 TRAIN = "train v.npz --encoder linear --epochs 2 --no-nmi --set validation_share=0"
@@ -154,21 +155,25 @@ def prepared(killer: Killer, inputs: Path, folder: Path, scenario: Scenario) -> 
     return Prepared(scenario, command, folder / "start", before, after, everything(folder / "undisturbed"), steps)
 
 
-def check_killed(killer: Killer, ready: Prepared, folder: Path, step: int) -> None:
+def check_killed(killer: Killer, ready: Prepared, folder: Path, *steps: int) -> None:
+    """Kill the command at the first of the steps, the one that is run again at the next, ...; then let it be."""
     shutil.copytree(ready.start, folder)
-    outputs = ready.scenario.outputs
-    assert killer.run(ready.command, folder, kill_at=step, exchange=ready.scenario.exchange).killed
-    for output in outputs:
-        settle_to_read(folder / output)  # as all who read an output do first
-    state = everything(folder, outputs)
-    assert state in (ready.before, ready.after), f"killed at step {step}: {sorted(state)}"
-    again = killer.run(as_a_user_would(ready, folder), folder)
+    outputs, when = ready.scenario.outputs, f"killed at {steps}"
+    for step in steps:
+        last = killer.run(as_a_user_would(ready, folder), folder, kill_at=step, exchange=ready.scenario.exchange)
+        for output in outputs:
+            settle_to_read(folder / output)  # as all who read an output do first
+        state = everything(folder, outputs)
+        assert state in (ready.before, ready.after), f"{when}: {sorted(state)}"
+        if not last.killed:
+            assert state == ready.after, f"{when}: {last.errors}"
+    again = killer.run(as_a_user_would(ready, folder), folder, exchange=ready.scenario.exchange)
     if again.code == 2 and ready.scenario.before is None and "exists already" in again.errors:
         assert state == ready.after  # it was done
     else:
         done(again)
-    assert sorted(everything(folder)) == sorted(ready.whole), f"killed at step {step}"
-    assert everything(folder) == ready.whole, f"killed at step {step}"
+    assert sorted(everything(folder)) == sorted(ready.whole), when
+    assert everything(folder) == ready.whole, when
     shutil.rmtree(folder)
 
 
@@ -190,3 +195,12 @@ def test_killed_at_any_step_nothing_is_lost_or_mixed(killer, inputs, tmp_path, n
     ready = prepared(killer, inputs, tmp_path, SCENARIOS[name])
     for step in range(1, ready.steps + 1):
         check_killed(killer, ready, tmp_path / "killed", step)
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in ("picture", "report")])
+def test_killed_again_and_again_nothing_is_lost_or_mixed(killer, inputs, tmp_path, name):
+    ready = prepared(killer, inputs, tmp_path, SCENARIOS[name])
+    rng = np.random.default_rng(0)
+    for _ in range(SEQUENCES):
+        check_killed(killer, ready, tmp_path / "killed", *rng.integers(1, ready.steps + 1, 3).tolist())

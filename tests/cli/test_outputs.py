@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from tests.cli.shop import FIT, check_refused, files, run
+from tests.data.pictures import write_picture
 
 from entourage.errors import FileError
 from entourage.refiner.estimator import ContextRefiner
@@ -87,6 +88,17 @@ def test_what_entourage_did_not_write_is_not_replaced(desk, command, message):
         os.mkdir(name)
     (desk / "l.csv").write_text("id,label,price\n" + "1,2,3\n")
     check_refused(desk, f"{command} --overwrite", message)
+
+
+def test_a_picture_of_the_items_is_not_replaced_by_one_of_the_run(desk):
+    ids = [f"{label}/{number}.png" for label in "ab" for number in range(12)]
+    for number, name in enumerate(ids):
+        write_picture(desk / "photos" / name, 9 * number)
+    np.savez("p.npz", vectors=np.load("v.npy")[:24], ids=ids, labels=[name[0] for name in ids])
+    assert run("refine p.npz --run shown --pictures photos --split all").exit_code == 0
+    check_refused(desk, "plot steps shown --out photos/a/0.png --overwrite", "photos/a/0.png is an input")
+    for more in ("", " --overwrite"):
+        assert run(f"plot steps shown --out photos/steps.png{more}").exit_code == 0
 
 
 def test_python_replaces_no_file_by_a_model(desk):

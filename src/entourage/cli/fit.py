@@ -64,7 +64,7 @@ def fit(
     from entourage.stores import read_vectors
 
     require("torch", "learning from labels")
-    check_model_place(out, recipe=recipe, resume=resume, overwrite=overwrite)
+    check_model_place(out, recipe=recipe, resume=resume, overwrite=overwrite, inputs=(vectors, labels))
     of_the_paper = {"out_dim": out_dim, "epochs": epochs, "patience": patience, "learning_rate": learning_rate}
     refiner = build_refiner(recipe, neighbors=neighbors, blocks=blocks, seed=seed, **of_the_paper)
     protected = metrics_to_protect(protect, recipe)

@@ -1,5 +1,6 @@
 """A refiner fitted and written as a model folder; an interrupted fit of the published recipe can be resumed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +8,7 @@ from entourage.errors import FileError, InputError
 from entourage.runs.layout import checkpoint_of
 from entourage.runtime.config import check_known
 from entourage.runtime.progress import ShowProgress, shows_progress
-from entourage.stores import check_free
+from entourage.stores import StrPath, check_file, check_folder, check_kept, new_folder
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ def checkpoint_for(out: Path, recipe: str) -> Path | None:
     return checkpoint_of(out) if recipe == "paper" else None
 
 
-def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) -> None:
+def check_model_place(
+    out: Path, *, recipe: str, resume: bool, overwrite: bool, inputs: Sequence[StrPath | None] = ()
+) -> None:
     """Refuse an output that exists, an unexpected checkpoint, and a missing checkpoint to resume from.
 
     Parameters
@@ -82,15 +85,19 @@ def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) 
         The kind of refiner; only "paper" keeps a checkpoint.
     resume, overwrite : bool
         As in `fit_to_folder`.
+    inputs : sequence of paths
+        Files that are read, which no output may replace.
     """
-    if out.is_file() or not out.name:
-        raise FileError(f"--out is {out}; wanted the name of a folder for the model: choose another --out")
-    check_free(out, overwrite=overwrite)
+    check_kept((out, checkpoint_for(out, recipe)), inputs)
+    check_folder(out, overwrite=overwrite)
     checkpoint = checkpoint_for(out, recipe)
     if checkpoint is None:
         if resume:
             raise InputError(f"--resume continues the paper's recipe, but --recipe is {recipe}; leave --resume out")
         return
+    from entourage.training.checkpoint import is_checkpoint
+
+    check_file(checkpoint, overwrite=True, ours=is_checkpoint)
     if checkpoint.exists() and not (resume or overwrite):
         raise FileError(
             f"{checkpoint} holds an interrupted run; add --resume to continue it, or --overwrite to start again"
@@ -141,13 +148,14 @@ def fit_to_folder(
     checkpoint = checkpoint_for(out, refiner.recipe)
     options: dict[str, Any] = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
     options |= {"protect": protect} if protect else {}
-    try:
-        refiner.fit(items, **options, progress=progress)
-    except InputError:
-        if checkpoint and not resume:  # a run that cannot succeed is of no use to resume
-            checkpoint.unlink(missing_ok=True)
-        raise
-    refiner.save(out, overwrite=overwrite)
+    with new_folder(out, overwrite=overwrite) as filling:  # from the beginning: nobody else fits it meanwhile
+        try:
+            refiner.fit(items, **options, progress=progress)
+        except InputError:
+            if checkpoint and not resume:  # a run that cannot succeed is of no use to resume
+                checkpoint.unlink(missing_ok=True)
+            raise
+        refiner.save(filling, overwrite=True)
     if checkpoint:
         checkpoint.unlink(missing_ok=True)
     return refiner.report()

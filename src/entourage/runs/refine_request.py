@@ -8,7 +8,7 @@ from entourage.evaluation.names import check_depth
 from entourage.neighbors import own_gallery_rows
 from entourage.runs.media import Media, PictureSource
 from entourage.runs.picture_choice import pictures_of
-from entourage.stores import check_free, check_writable_like, read_vectors
+from entourage.stores import check_apart, check_folder, check_kept, check_writable_like, read_vectors
 from entourage.stores.columns import columns_where_present
 from entourage.stores.labels import columns_of_table
 from entourage.stores.reading import same_file
@@ -78,8 +78,6 @@ class RefineRequest:
     def check(self) -> None:
         """Refuse options that would do nothing, and outputs that could not be written: before any work."""
         self._check_needed()
-        if self.run is not None:
-            check_free(self.run, overwrite=self.overwrite)
         self._check_outputs()
         if self.model is not None and self.neighbors is not None:
             raise InputError(
@@ -168,10 +166,11 @@ class RefineRequest:
             raise InputError(
                 "there is nothing to write to; wanted --out for the refined vectors, or --run to keep it all"
             )
-        for given in filter(None, (self.vectors, self.context)):
-            for target in filter(None, (self.out, self.context_out)):
-                if same_file(target, given):
-                    raise InputError(f"{target} is an input; give what is written a name of its own")
+        check_apart({"--out": self.out, "--context-out": self.context_out, "--run": self.run})
+        given = (self.vectors, self.context, self.model, self.labels, self.context_labels, self.texts)
+        check_kept((self.out, self.context_out, self.run), (*given, self.context_texts, self.pictures, self.root))
+        if self.run is not None:
+            check_folder(self.run, overwrite=self.overwrite)
         if self.out is not None:
             check_writable_like(self.vectors, self.out, overwrite=self.overwrite)
         if self.context_out is not None:
@@ -181,8 +180,6 @@ class RefineRequest:
         if self.context is None:
             raise InputError(f"--context-out is {context_out} but there is no gallery; add --context or leave it out")
         check_writable_like(self.context, context_out, overwrite=self.overwrite)
-        if self.out is not None and context_out.absolute() == self.out.absolute():
-            raise InputError(f"--out and --context-out are both {self.out}; give the refined gallery a name of its own")
 
 
 def _refuse(options: dict, reason: str) -> None:

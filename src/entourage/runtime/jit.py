@@ -71,7 +71,7 @@ def inlined(function: Any = None, **options: Any) -> Any:
 # ---- on disk -----------------------------------------------------------------------------------------------------
 
 
-class _OwnCache(FunctionCache):  # type: ignore[misc]  # numba has no types
+class _OwnCache(FunctionCache):
     """What numba keeps of a function, where it keeps it, in files that are checked before they are used."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -100,7 +100,7 @@ class _OwnCache(FunctionCache):  # type: ignore[misc]  # numba has no types
             _log.info("cannot keep %s on disk: %s", self._name, error)
 
 
-class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
+class _CheckedFiles(IndexDataCacheFile):
     """An index of signatures and a file for each, all of which begin with a checksum of the rest.
 
     The version of numba and the source of the function are summed up in it too, so that files of others do not count.

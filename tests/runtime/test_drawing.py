@@ -39,7 +39,7 @@ DRAWING = {
     "attention": lambda: F.scaled_dot_product_attention(*torch.ones(3, 1, 2, 3, 4), dropout_p=0.5),
     "gumbel": lambda: F.gumbel_softmax(ONES),
     "rrelu": lambda: F.rrelu(-ONES, training=True),
-    "pooling": lambda: F.fractional_max_pool2d(torch.arange(400.0).view(1, 20, 20), 2, output_size=7),
+    "pooling": lambda: F.fractional_max_pool2d(torch.arange(1e4).view(1, 100, 100), 2, output_size=37),
 }
 both_blocks = pytest.mark.parametrize("block", [DrawingFrom, DrawingWhereNeeded])
 

@@ -2,8 +2,8 @@
 
 By default the threads of OpenMP (torch, scikit-learn) and of OpenBLAS (numpy, scipy) wait in such loops, which is a
 little faster on a machine of one's own. Where two processes share its processors, each waits in a loop for threads that
-the other one's loops keep from running: small products were found to take 20 times as long. OpenBLAS cannot wait
-otherwise, so it gets one thread; what takes long is shared out by threads.py, whose threads sleep.
+the other one's loops keep from running, and small products take many times as long. OpenBLAS cannot wait otherwise, so
+it gets one thread; what takes long is shared out by threads.py, whose threads sleep.
 
 Libraries read this when they are loaded, so it is for a program to decide, at its start, and not for a library that is
 imported into one.

@@ -4,7 +4,6 @@ While it goes on it is RUN.partial, with the checkpoint of its last epoch; RUN a
 Which epoch is kept is chosen on training classes: test labels are used for the final scores alone.
 """
 
-import os
 import shutil
 import warnings
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from entourage.runs.train_request import TrainRequest
 from entourage.runs.training_data import check_pictures, load_sets, with_encoder
 from entourage.runs.unfinished import begun, check_places
 from entourage.runtime.config import to_dict
+from entourage.runtime.launch import launched
 from entourage.runtime.progress import ShowProgress, shows_progress
 from entourage.runtime.versions import library_versions
 from entourage.runtime.warnings import collected_warnings
@@ -75,7 +75,7 @@ def train_run(request: TrainRequest, *, progress: ShowProgress = None) -> TrainR
     """
     chosen = system_named(request.system)
     settings: EncoderSettings = chosen.settings() if request.settings is None else request.settings
-    out, main = Path(request.out), int(os.environ.get("RANK", 0)) == 0  # torchrun numbers its processes
+    out, main = Path(request.out), launched().rank == 0
     if main:
         inputs = (request.source, request.root, settings.encoder)
         check_places(out, resume=request.resume, overwrite=request.overwrite, inputs=inputs)

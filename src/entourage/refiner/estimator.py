@@ -13,6 +13,7 @@ from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.refining import Among, RefiningEstimator
 from entourage.refiner.settings import RefinerSettings, check_protected
 from entourage.refiner.universal import fit_universal
+from entourage.refiner.voting import Votes
 from entourage.runtime.checks import check_whole
 from entourage.runtime.extras import needs_training
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
@@ -30,6 +31,10 @@ class ContextRefiner(RefiningEstimator):
     **transform depends on what is there: items are refined among those they are given with and the items of fit.** The
     same item in another set becomes another vector. Refine a set of its own, such as classes that fit has not seen, by
     `transform(X, context=X)`, and queries against a gallery by `transform_both`, or by `serve`.
+
+    With labels, `fit` also rehearses how new items of the same classes are classified by their nearest neighbours.
+    Where refined neighbours do not surely do better, `fit_transform`, and `transform` without a context, return vectors
+    as they are, with a warning: a nearest-neighbour classifier behind it in a pipeline does not fall below raw vectors.
 
     Parameters
     ----------
@@ -186,7 +191,13 @@ class ContextRefiner(RefiningEstimator):
             (network, report), graph = _fit_relational(settings, items, progress), None
         self.network_, self._report, self.items_ = network, report, items
         self.n_neighbors_, self.n_steps_ = network.n_neighbors, settings.n_steps
-        return Among(table, items, items, items.ids), graph
+        return Among(table, items, items, items.ids, self._network_of_known()), graph
+
+    def _network_of_known(self) -> RelationalNetwork:
+        """One that leaves vectors as they are, where refined neighbours surely classify no better; see voting.py."""
+        measured = self._report["metrics"]
+        votes = [measured.get(f"rehearsal_votes_{name}", 0.0) for name in Votes._fields]
+        return replace(self.network_, base_map=None, blend=1.0) if Votes(*votes).warnings else self.network_
 
     def _network(self, arrays: dict[str, np.ndarray]) -> RelationalNetwork:
         return RelationalNetwork.from_arrays(arrays)

@@ -46,6 +46,7 @@ from entourage.refiner.scorer import RelationScorer, estimated_purity
 from entourage.refiner.scorer_training import fit_scorer
 from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import fit_universal, universal_network
+from entourage.refiner.voting import Votes, rehearse_votes
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.training.sampling import check_usable_classes, usable_classes
@@ -95,14 +96,27 @@ def fit_relational(
         check_enough_to_protect(settings.protect, len(usable_classes(codes)))
         network, report, _ = fit_universal(settings, items, progress)
         report["warnings"].append("too few classes to rehearse with: the universal scorer is used as it is")
-        return network, report
+        return network, _with_votes(report, rehearse_votes(items, lambda _: network, settings))
     rehearsals = make_rehearsals(items, codes, settings.random_state, progress)
     check_reach(settings.protect, rehearsals)
-    network, chosen = _learn(settings, universal, rehearsals, progress)
-    if chosen.base != NO_MAP:
-        maps = learn_base_maps(items.vectors, codes, [chosen.base], settings.random_state)
-        network = replace(network, base_map=maps[chosen.base])
-    return network, report_on(settings, codes, chosen)
+    unmapped, chosen = _learn(settings, universal, rehearsals, progress)
+
+    def mapped(teaching: Embeddings) -> RelationalNetwork:
+        if chosen.base == NO_MAP:
+            return unmapped
+        codes = label_codes(labels_of(teaching))
+        maps = learn_base_maps(teaching.vectors, codes, [chosen.base], settings.random_state)
+        return replace(unmapped, base_map=maps[chosen.base])
+
+    votes = rehearse_votes(items, mapped, settings)
+    return mapped(items), _with_votes(report_on(settings, codes, chosen), votes)
+
+
+def _with_votes(report: dict[str, Any], votes: Votes | None) -> dict[str, Any]:
+    """The report of a fit, with how new items of the same classes are classified before and after refinement."""
+    if votes is None:
+        return report
+    return report | {"metrics": report["metrics"] | votes.metrics, "warnings": report["warnings"] + votes.warnings}
 
 
 # ---- the base map --------------------------------------------------------------------------------------------------

@@ -91,6 +91,8 @@ class Among:
     """The items again, or the context."""
     ids: LabelArray
     """(N,) the ids of the items."""
+    network: "RefiningNetwork"
+    """What refines them."""
 
     def wanted(self, refined: Rows) -> Rows:
         """The items' part, of shape (N, ...)."""
@@ -296,17 +298,22 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         items = table.embeddings()
         if context is not None:
             gallery = items if context is X else as_table(self, context, name="the context").embeddings()
-            return Among(table, items, items if same_items(items, gallery) else gallery, items.ids)
+            return Among(table, items, items if same_items(items, gallery) else gallery, items.ids, self.network_)
         if self.items_ is None:
             warn_caller(_AMONG_THEMSELVES)
-        together = items if self.items_ is None else with_fitted(items, self.items_)
-        return Among(table, together, together, items.ids)
+            return Among(table, items, items, items.ids, self.network_)
+        together = with_fitted(items, self.items_)
+        return Among(table, together, together, items.ids, self._network_of_known())
 
     def _states(
         self, among: Among, n_steps: int, progress: Progress | None, **options: Any
     ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
         """(e^t (N, d), weights^t (N, k), rows (N, k)) for t = 0..n_steps; the weights at t = 0 are None."""
-        return self.network_.refine(among.items, among.gallery, self.n_neighbors_, n_steps, progress, **options)
+        return among.network.refine(among.items, among.gallery, self.n_neighbors_, n_steps, progress, **options)
+
+    def _network_of_known(self) -> RefiningNetwork:
+        """What refines items of the classes of fit, among those."""
+        return self.network_
 
     def _last_state(self, among: Among, n_steps: int, progress: Progress | None, **options: Any) -> FloatArray:
         """e^t (N, d) for t = n_steps."""

@@ -1,7 +1,7 @@
 """Whether new items of known classes are classified better by their refined neighbours than by raw ones.
 
-Whole rankings gain by refinement even where votes lose: five raw neighbours err independently of each other, five refined
-ones have looked at each other before. So it is rehearsed with items held out of every class, as a pipeline would be used.
+Whole rankings gain by refinement even where votes lose: five raw neighbours err independently of each other, five
+refined ones have looked at each other before. So it is rehearsed, with items held out of every class, as in a pipeline.
 
 N items, d dimensions.
 """
@@ -16,6 +16,7 @@ from entourage.evaluation.exclusions import labels_of
 from entourage.neighbors import search
 from entourage.refiner.memory import with_fitted
 from entourage.refiner.network import RelationalNetwork
+from entourage.refiner.settings import RefinerSettings
 from entourage.runtime.randomness import generator
 from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, label_codes
 
@@ -31,10 +32,28 @@ class Votes(NamedTuple):
 
     raw: float
     refined: float
+    error: float
+    """Standard error of their difference, which rests on the items where both disagree."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to say where votes do not surely win."""
+        if self.refined - self.raw >= self.error:
+            return []
+        shares = f"{100 * self.refined:.1f} % against {100 * self.raw:.1f} % in a rehearsal, ± {100 * self.error:.1f}"
+        return [
+            f"new items of these classes are classified no better by refined neighbours than by raw ones ({shares}): "
+            "fit_transform, and transform without a context, return vectors as they are; give a context to refine"
+        ]
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Themselves, as a report has them."""
+        return {f"rehearsal_votes_{name}": value for name, value in self._asdict().items()}
 
 
 def rehearse_votes(
-    items: Embeddings, learn: Callable[[Embeddings], RelationalNetwork], n_steps: int, seed: int
+    items: Embeddings, learn: Callable[[Embeddings], RelationalNetwork], settings: RefinerSettings
 ) -> Votes | None:
     """Hold items out of every class, refine them among the others, and let these vote.
 
@@ -44,26 +63,24 @@ def rehearse_votes(
         N labelled items.
     learn : callable
         The network that known items teach.
-    n_steps : int
-        T, steps of refinement.
-    seed : int
+    settings : RefinerSettings
 
     Returns
     -------
     Votes or None
         None where there are too few items to tell.
     """
-    new = _some_of_each_class(label_codes(labels_of(items)), seed)
+    n_steps, new = settings.n_steps, _some_of_each_class(label_codes(labels_of(items)), settings.random_state)
     known, arrivals = items.take(~new), items.take(new)
     if not new.any() or len(known) < _LEAST_KNOWN:
         return None
     network = learn(known)
     refined = known.replace_vectors(_refined(network, known, n_steps))
     together = _refined(network, with_fitted(arrivals, known), n_steps)
-    return Votes(
-        _accuracy(known, arrivals),
-        _accuracy(refined, arrivals.replace_vectors(together[: len(arrivals)])),
-    )
+    before = _elected(known, arrivals)
+    after = _elected(refined, arrivals.replace_vectors(together[: len(arrivals)]))
+    error = np.sqrt((before != after).sum()) / len(arrivals)
+    return Votes(float(before.mean()), float(after.mean()), float(error))
 
 
 def _some_of_each_class(codes: IntArray, seed: int) -> BoolArray:
@@ -80,9 +97,8 @@ def _refined(network: RelationalNetwork, items: Embeddings, n_steps: int) -> Flo
     return vectors
 
 
-def _accuracy(known: Embeddings, new: Embeddings) -> float:
+def _elected(known: Embeddings, new: Embeddings) -> BoolArray:
+    """(n,) whether the vote of the nearest known items is right for each new one."""
     voters = search(Embeddings(new.vectors), Embeddings(known.vectors), k=min(_VOTERS, len(known))).rows  # (n, 5)
-    names = np.concatenate([labels_of(known), labels_of(new)])
-    codes = label_codes(names)
-    elected = mode(codes[: len(known)][voters], axis=1).mode
-    return float((elected == codes[len(known) :]).mean())
+    codes = label_codes(np.concatenate([labels_of(known), labels_of(new)]))
+    return np.asarray(mode(codes[: len(known)][voters], axis=1).mode == codes[len(known) :])

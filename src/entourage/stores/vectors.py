@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from entourage.errors import FileError, InputError, few
+from entourage.errors import FileError, InputError, ModelError, few
 from entourage.stores.atomic import Outputs
 from entourage.stores.columns import check_named, known_columns
 from entourage.stores.labels import plain_column, read_labels
@@ -22,7 +22,7 @@ from entourage.stores.paths import StrPath
 from entourage.stores.reading import existing, named, readable
 from entourage.stores.replacing import check_file
 from entourage.stores.tables import ID, LABEL, Column
-from entourage.values import Embeddings, FloatArray
+from entourage.values import Embeddings, FloatArray, without_direction
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,6 +146,9 @@ def write_like(source: StrPath, target: StrPath, vectors: FloatArray, outputs: O
     outputs : Outputs, optional
         What it changes together with; by default it is replaced alone.
     """
+    unusable = without_direction(vectors)
+    if unusable:
+        raise ModelError(f"{unusable}, so that {target} is not written; refine with another model, or fit it again")
     if outputs is None:
         with Outputs(overwrite=True) as alone:
             return write_like(source, target, vectors, alone)

@@ -26,11 +26,21 @@ class Commands(TyperGroup):
         if _DEBUG in args:  # an option of all commands, wherever it stands
             args = [_DEBUG, *(each for each in args if each != _DEBUG)]
         with one_sentence_usage():
+            _check_filled(args)
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         with one_sentence_faults(ctx), one_sentence_usage(ctx):
             return super().invoke(ctx)
+
+
+def _check_filled(args: list[str]) -> None:
+    """Refuse an empty argument, which a script leaves where a variable is not set: as a path it would mean here."""
+    for before, each in zip(["", *args], args, strict=False):
+        if not each or (each.startswith("--") and each.find("=") == len(each) - 1):  # --out= too
+            before = each.rstrip("=") or before
+            place = f"the value of {before}" if before.startswith("-") else "an argument"
+            raise UsageError(f"{place} is empty; wanted a value")
 
 
 @contextmanager

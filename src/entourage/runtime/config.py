@@ -247,6 +247,8 @@ def _merged(values: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]
 
 
 def _read(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():  # to read from a pipe or a device may never end
+        raise FileError(f"the settings {path} are no regular file; wanted a TOML file")
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         return content

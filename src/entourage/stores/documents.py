@@ -14,6 +14,7 @@ from entourage.stores.reading import regular
 
 __all__ = ["check_document", "read_arrays", "read_document", "read_json"]
 
+Shape = tuple[int | None, ...]
 _ADVICE = "make it again, or copy it again"
 
 
@@ -54,14 +55,14 @@ def read_document(path: Path, kind: type) -> Any:
     return document
 
 
-def check_document(path: Path, document: Any, kind: Any) -> None:
-    """Raise a FileError that names the file and the field where a document is not of a declared kind."""
-    sentence = misfit(document, kind, "" if isinstance(document, dict) else "the document")
+def check_document(path: Path, document: Any, kind: Any, name: str = "") -> None:
+    """Raise a FileError that names the file, the part `name` of it and the field that is not of the declared kind."""
+    sentence = misfit(document, kind, name if name or isinstance(document, dict) else "the document")
     if sentence:
         raise FileError(f"{path}: {sentence}; {_ADVICE}")
 
 
-def read_arrays(path: Path, shapes: Mapping[str, tuple[int | None, ...]], kinds: str = "fiu") -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path, shapes: Mapping[str, Shape], kinds: str = "f") -> dict[str, NDArray[Any]]:
     """Read arrays of an .npz file.
 
     Parameters
@@ -91,7 +92,7 @@ def read_arrays(path: Path, shapes: Mapping[str, tuple[int | None, ...]], kinds:
     return found
 
 
-def _misfit_of_array(array: NDArray[Any] | None, shape: tuple[int | None, ...], kinds: str) -> str | None:
+def _misfit_of_array(array: NDArray[Any] | None, shape: Shape, kinds: str) -> str | None:
     wanted = f"numbers of shape ({', '.join('any' if length is None else str(length) for length in shape)})"
     if array is None:
         return f"is missing; wanted {wanted}"

@@ -9,7 +9,7 @@ from entourage.errors import FileError, InputError
 from entourage.stores.changes import settle_to_read
 from entourage.stores.paths import StrPath
 
-__all__ = ["begins_rightly", "existing", "named", "readable", "regular", "same_file"]
+__all__ = ["begins_rightly", "existing", "is_valid_text", "named", "readable", "regular", "same_file"]
 
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".parquet": b"PAR1"}
 
@@ -126,3 +126,12 @@ def _check_beginning(path: Path) -> None:
             f"{path} {f'begins with {seen!r}' if seen else 'is empty'}, but a {path.suffix} file begins with "
             f"{wanted!r}; write it again or correct its name"
         )
+
+
+def is_valid_text(text: str) -> bool:
+    """Whether UTF-8 can hold a text: a JSON file may spell halves of letters, which it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -6,6 +6,7 @@ Both may carry the fingerprint of the encoder that made the vectors, in an array
 with refined vectors, as they are no longer what the encoder made.
 """
 
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -120,6 +121,8 @@ def check_writable_like(source: StrPath, target: StrPath, *, overwrite: bool) ->
         Whether an output that exists may be replaced.
     """
     source, target = existing(source, FORMATS, "vectors"), Path(target)
+    if not target.name:
+        raise FileError(f"the output is {target}, a folder; wanted the name of a file: choose another name")
     if target.suffix.lower() != source.suffix.lower():
         raise FileError(
             f"the output {target.name} is not a {source.suffix} file, but vectors are written in the input's format: "
@@ -161,7 +164,7 @@ def write_like(source: StrPath, target: StrPath, vectors: FloatArray, outputs: O
             with readable(source), source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 name = _npz_vectors(source, arrays)
                 held = {key: arrays[key] for key in arrays.files if key != ENCODER}
-            np.savez(opened, **held | {name: vectors.astype(_float_type(held[name].dtype))})
+            _save_npz(opened, held | {name: vectors.astype(_float_type(held[name].dtype))})
         else:
             _write_parquet_like(source, opened, vectors)
 
@@ -187,6 +190,14 @@ def _npz_vectors(path: Path, arrays: NpzFile) -> str:
             "`vectors`: rename it so"
         )
     return tables[0]
+
+
+def _save_npz(target: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
+    """As np.savez, for arrays of any name: its own arguments are called file and allow_pickle."""
+    with zipfile.ZipFile(target, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
 
 def _parquet_columns(path: Path, wanted: dict[str, tuple[Column, str | None]]) -> dict[str, NDArray[Any]]:

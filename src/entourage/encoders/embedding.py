@@ -278,8 +278,8 @@ def _joined(parts: list[Shard], encoder: Encoder | CallableEncoder) -> Shard:
     unusable = without_direction(vectors)
     if unusable:
         raise ModelError(
-            f"the encoder gives vectors that cannot be compared: {unusable}, counted from item {rows[0]}; wanted finite "
-            "numbers that are not all 0: train it again, or leave such items out"
+            f"the encoder gives vectors that cannot be compared: {unusable}, counted from item {rows[0]}; wanted "
+            "finite numbers that are not all 0: train it again, or leave such items out"
         )
     return Shard(rows, vectors, list(corrupt))
 

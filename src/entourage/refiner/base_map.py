@@ -38,7 +38,7 @@ def apply_base_map(items: Embeddings, base_map: FloatArray | None) -> Embeddings
         mapped = normalise(items.vectors @ base_map)
     unusable = without_direction(mapped)
     if unusable:
-        raise ModelError(f"{unusable} after the base map; the model was fitted on vectors of another kind: fit it again")
+        raise ModelError(f"{unusable} after the base map; the model is for vectors of another kind: fit it again")
     return items.replace_vectors(mapped)
 
 

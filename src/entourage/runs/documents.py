@@ -1,4 +1,4 @@
-"""What the JSON files of a run hold, declared field by field; they are checked when a run is opened (stores/documents.py).
+"""What the JSON files of a run hold, declared field by field, and checked when a run is opened (stores/documents.py).
 
 Fields that are not named here are shown as they are. Fields of a class with total=False may be missing: older versions
 did not write them.
@@ -94,7 +94,7 @@ class _TrainingProtocol(TypedDict):
     data: str
     trained_on: str
     epoch_kept: str
-    queries: COUNT  # type: ignore[valid-type]  # which mypy takes for a variable
+    queries: COUNT
 
 
 class TrainingMetrics(TypedDict):

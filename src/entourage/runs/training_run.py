@@ -29,6 +29,7 @@ from entourage.stores.documents import read_document
 from entourage.stores.logs import read_log
 from entourage.stores.vectors import FORMATS
 from entourage.systems import system_named
+from entourage.systems.settings import EncoderSettings
 from entourage.values import Embeddings, IntArray, Neighbors
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _NEAREST = 10
 class _Epoch(TypedDict):
     """A line of the log."""
 
-    epoch: COUNT  # type: ignore[valid-type]  # which mypy takes for a variable
+    epoch: COUNT
     loss: float | None
     score: float | None
 
@@ -173,8 +174,9 @@ def _config(path: Path) -> dict:
     config = read_document(path, TrainingConfig)
     try:
         settings = system_named(config["system"]).settings
-        known = {each.name: config["settings"][each.name] for each in fields(settings) if each.name in config["settings"]}
-        checked = from_toml(settings, overrides=known)
+        given = config["settings"]
+        known = {each.name: given[each.name] for each in fields(settings) if each.name in given}
+        checked: EncoderSettings = from_toml(settings, overrides=known)
         data.check_option_names(config["data"]["options"])
     except InputError as error:
         raise FileError(f"{path}: {error}; train it again, or copy it again") from error

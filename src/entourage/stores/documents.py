@@ -96,9 +96,7 @@ def _misfit_of_array(array: NDArray[Any] | None, shape: Shape, kinds: str) -> st
     wanted = f"numbers of shape ({', '.join('any' if length is None else str(length) for length in shape)})"
     if array is None:
         return f"is missing; wanted {wanted}"
-    alike = len(array.shape) == len(shape) and all(
-        b in (None, a) for a, b in zip(array.shape, shape, strict=True)
-    )
+    alike = len(array.shape) == len(shape) and all(b in (None, a) for a, b in zip(array.shape, shape, strict=True))
     if not alike or array.dtype.kind not in kinds:
         return f"is {array.dtype} of shape {array.shape}; wanted {wanted}"
     return None if array.dtype.kind != "f" or np.isfinite(array).all() else f"holds NaN or infinities; wanted {wanted}"

@@ -43,7 +43,7 @@ def read_texts(path: StrPath, items: Embeddings) -> list[str]:
             texts = _csv_texts(path, list(lines), items)
     invalid = next((text for text in texts if not is_valid_text(text)), None)
     if invalid is not None:
-        raise FileError(f"{path} holds {invalid!r}, which is no valid text; wanted text that UTF-8 can hold: correct it")
+        raise FileError(f"{path} holds {invalid!r}, which is no valid text; wanted what UTF-8 can hold: correct it")
     if len(texts) != len(items):
         raise InputError(f"{path} has {len(texts)} texts for {len(items)} vectors; wanted one per vector, in order")
     return texts

@@ -1,11 +1,12 @@
 """Every command with every option, each given what it cannot mean.
 
-Given are: nothing, a folder, a file that does not exist, bytes of another kind, a pipe, /dev/null, a device without end,
-a huge number, a negative one, NaN, text with a half letter, a name of 5,000 letters, and brackets 3,000 deep.
+Given are: nothing, a folder, a file that does not exist, bytes of another kind, a pipe, a device like /dev/null, one without
+end, a huge number, a negative one, NaN, text with a half letter, a name of 5,000 letters, and brackets 3,000 deep.
 """
 
 import os
 import random
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,8 +44,8 @@ def values(folder: Path) -> dict[str, str]:
         "nothing": "",
         "a folder": "folder",
         "no file": "missing.npz",
-        "null": "/dev/null",
-        "zeros": "/dev/zero",
+        "null": _device(folder / "null.npz", 3),
+        "zeros": _device(folder / "zeros.npz", 5),
         "huge": "9" * 30,
         "digits": "9" * 5000,
         "negative": "-1",
@@ -54,6 +55,15 @@ def values(folder: Path) -> dict[str, str]:
         "a long name": "x" * 5000,
         "deep": "a=" + "[" * 3000,
     }
+
+
+def _device(path: Path, minor: int) -> str:
+    """A device of its own, never /dev/null itself: an output that took its place would break the machine."""
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+    except PermissionError:  # only root may make devices; a pipe is no file either
+        os.mkfifo(path)
+    return path.name
 
 
 def lines(folder: Path) -> Iterator[list[str]]:

@@ -49,6 +49,7 @@ def sprung(folder) -> bool:
     return bool(list(folder.parent.rglob("sprung")))
 
 
+@pytest.mark.attack
 def test_the_trap_would_spring_if_code_were_trusted(folder, tmp_path, monkeypatch):
     set_trap(folder, "trap")
     code = f"import transformers; transformers.AutoConfig.from_pretrained({str(folder)!r}, trust_remote_code=True)"
@@ -57,7 +58,7 @@ def test_the_trap_would_spring_if_code_were_trusted(folder, tmp_path, monkeypatc
     assert sprung(folder)
 
 
-@pytest.mark.parametrize("kind", ["trap", "vit"])
+@pytest.mark.parametrize("kind", ["trap", pytest.param("vit", marks=pytest.mark.attack)])
 def test_code_of_a_folder_is_not_run_even_if_every_question_is_answered_yes(folder, kind):
     set_trap(folder, kind)
     line = [sys.executable, "-m", "entourage", "embed", *GLYPHS.split(), "--model", str(folder)]

@@ -58,15 +58,34 @@ def _told(error: Exception, command: str | None) -> tuple[int, str]:
             return _REFUSED, str(missing)
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return _FAILED, f"there is not enough memory ({_first_line(error)}); free some, or use fewer or smaller items"
-    if isinstance(error, OSError) and error.errno in _DISK_FULL:
-        where = f" for {error.filename}" if error.filename else ""
-        return _FAILED, f"there is no space left on the disk{where} ({error.strerror}); free some, or write elsewhere"
+    if not isinstance(error, EntourageError) and any(map(_is_full_disk, _behind(error))):
+        return _FAILED, "there is no space left on the disk for the output; free some, or write elsewhere"
     if isinstance(error, EntourageError | OSError):
         return _REFUSED, str(error)
+    numba = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_")]
+    if numba and ("NUMBA_DISABLE_JIT" in os.environ or _from_numba(error)):
+        return _REFUSED, f"numba cannot be used ({_first_line(error)}) with {', '.join(numba)}; correct or unset these"
     return _FAILED, (
         f"{_first_line(error)}, which Entourage did not expect ({_place(error)}); "
         "run the command again with --debug to see the traceback, and report it"
     )
+
+
+def _behind(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and all that led to it: what a library does to clean up may fail in its turn."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_full_disk(error: BaseException) -> bool:
+    """Whether it says so; libraries that are not written in Python tell by words alone."""
+    full = isinstance(error, OSError) and error.errno in _DISK_FULL
+    return full or any(os.strerror(code) in str(error) for code in _DISK_FULL)
+
+
+def _from_numba(error: Exception) -> bool:
+    return any(f"{os.sep}numba{os.sep}" in frame.filename for frame in extract_tb(error.__traceback__))
 
 
 def _first_line(error: Exception) -> str:

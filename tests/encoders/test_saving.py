@@ -104,7 +104,7 @@ def test_other_modules_are_not_saved(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "large"}, "its kind is 'large'; wanted small, huggingface, vectors or sliced"),
+        ({"kind": "large"}, "its kind is 'large'; wanted one of small, huggingface, vectors, sliced"),
         ({"preprocessing": {"colour": 1}}, "unknown field 'colour' of preprocessing"),
         ({"options": {"dim": 8, "width": 5}}, "cannot be used"),
         ({"system": "context_refiner"}, "wanted encoder"),

@@ -111,7 +111,12 @@ def test_a_saved_model_is_not_overwritten_unasked_nor_read_if_damaged(tmp_path, 
     weights.write_bytes(whole)
     config = json.loads((folder / "config.json").read_text())
     wrong = PaperRefiner() if isinstance(refiner, ContextRefiner) else ContextRefiner()
-    config |= {"system": wrong.system, "settings": wrong.settings(), "history": {}}
+    config |= {
+        "system": wrong.system,
+        "settings": wrong.settings(),
+        "steps": 8,
+        "history": {"curve": [], "best_epoch": 0},
+    }
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match="cannot be used"):  # the weights are of the other refiner
         load_refiner(folder)

@@ -111,7 +111,7 @@ def test_an_unknown_flag_is_refused_like_an_unknown_key():
         ({"epochs": -1}, "epochs is -1; wanted 0 or more"),
         ({"seed": -1}, "seed is -1; wanted 0 or more"),
         ({"learning_rate": -0.1}, "learning_rate is -0.1; wanted 0"),
-        ({"learning_rate": math.nan}, "learning_rate is nan; wanted 0"),
+        ({"learning_rate": math.nan}, "learning_rate is nan; wanted a number"),
         ({"clip": 0}, "clip is 0; wanted more than 0"),
         ({"validation_share": 1.0}, "validation_share is 1.0; wanted 0 or more and less than 1"),
     ],

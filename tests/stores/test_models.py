@@ -52,5 +52,5 @@ def test_a_config_short_of_a_field_names_it(refiner, tmp_path):
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     del config["dim"]
     (tmp_path / "m" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="lacks 'dim'"):
+    with pytest.raises(ModelError, match=r"config\.json: dim is missing; wanted a whole number"):
         PaperRefiner.load(tmp_path / "m")

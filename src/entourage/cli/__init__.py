@@ -1,13 +1,12 @@
 """The command line: a table of thin commands, each a call into the library, one file each.
 
 Reports go to standard output, as a table or with --json as one document; everything else to standard error.
-Anything wrong with files, values or settings ends in one sentence and exit code 2; so does a misused option
-(usage.py).
+Anything wrong with files, values or settings ends in one sentence and exit code 2 (faults.py); so does a misused
+option (usage.py).
 """
 
-import functools
 from collections.abc import Callable
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -19,14 +18,12 @@ from entourage.cli.doctor import doctor
 from entourage.cli.embed import embed
 from entourage.cli.evaluate import evaluate
 from entourage.cli.fit import fit
-from entourage.cli.output import printed_warnings
+from entourage.cli.output import lenient_output
 from entourage.cli.plot import plot
 from entourage.cli.refine import refine
 from entourage.cli.report import report
 from entourage.cli.train import train
 from entourage.cli.usage import Commands
-from entourage.errors import EntourageError
-from entourage.runtime.extras import as_missing_extra
 from entourage.runtime.waiting import wait_asleep
 
 __all__ = ["app", "main"]
@@ -55,39 +52,15 @@ app = typer.Typer(
 )
 
 
-def one_sentence_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Errors raised on purpose become one sentence and exit code 2; Ctrl-C leaves with 130, as shells expect."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **options: Any) -> None:
-        try:
-            with printed_warnings():
-                command(*args, **options)
-        except BrokenPipeError:  # `entourage ... | head` has seen enough
-            raise
-        except (EntourageError, OSError) as error:
-            _refuse(error)
-        except ModuleNotFoundError as error:
-            missing = as_missing_extra(error, f"this `entourage {command.__name__}`")
-            if missing is None:
-                raise
-            _refuse(missing)
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(130) from None
-
-    return run
-
-
-def _refuse(error: Exception) -> NoReturn:
-    typer.echo(f"error: {error}", err=True)
-    raise typer.Exit(2) from None
-
-
 @app.callback(invoke_without_command=True)
 def root(
-    ctx: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="With an error, print the traceback too; may stand after the command.")
+    ] = False,
 ) -> None:
+    lenient_output()
     if version:
         typer.echo(__version__)
         raise typer.Exit
@@ -97,7 +70,7 @@ def root(
 
 
 for command in COMMANDS:
-    app.command()(one_sentence_errors(command))
+    app.command()(command)
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """What commands print: reports on standard output, warnings on standard error."""
 
+import io
 import json
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -13,7 +14,7 @@ from entourage.runtime.warnings import collected_warnings
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["facts", "print_report", "print_warnings", "printed_warnings", "side_by_side"]
+__all__ = ["facts", "lenient_output", "print_report", "print_warnings", "printed_warnings", "side_by_side"]
 
 _printed: set[str] = set()  # in this command
 
@@ -24,6 +25,13 @@ def printed_warnings() -> Iterator[None]:
     _printed.clear()
     with collected_warnings(lambda text: print_warnings([text])):
         yield
+
+
+def lenient_output() -> None:
+    """Print a file name that is not UTF-8 with escapes: it must not stop a command that has done its work."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None where it is closed
+            stream.reconfigure(errors="backslashreplace")
 
 
 def print_warnings(warnings: list[str]) -> None:
@@ -69,8 +77,7 @@ def side_by_side(before: tuple[str, dict], after: tuple[str, dict]) -> "Table":
 
 def print_report(document: dict, as_json: bool, *tables: "Table | str") -> None:
     if as_json:
-        json.dump(document, sys.stdout, indent=2)
-        sys.stdout.write("\n")
+        typer.echo(json.dumps(document, indent=2))  # which is flushed, so that a closed pipe is known at once
         return
     from rich.console import Console
 

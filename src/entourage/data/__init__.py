@@ -9,6 +9,7 @@ file of vectors is loaded as values.Embeddings, which have vectors instead of pi
 
 import os
 import warnings
+from collections.abc import Mapping
 from importlib import import_module
 from inspect import signature
 from os import PathLike
@@ -23,7 +24,7 @@ from entourage.runtime.config import check_known, check_name, check_options
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
-__all__ = ["COLUMNS", "DATASETS", "describe", "get", "load", "splits"]
+__all__ = ["COLUMNS", "DATASETS", "check_option_names", "describe", "get", "load", "splits"]
 
 DATASETS = {
     "cars": "entourage.data.sets.cars",
@@ -75,6 +76,13 @@ def load(
     module, where = _module_and_place(name_or_path, root)
     _check_options(name_or_path, module, options)
     return module.load(split, **where, **options)
+
+
+def check_option_names(options: Mapping[str, Any]) -> None:
+    """Raise InputError for options that are arguments of their own in `load`: where the data are, and which split."""
+    for name in ("name_or_path", "root", "split"):
+        if name in options:
+            raise InputError(f"{name} is given as an option of the dataset ({options[name]!r}); it has one of its own")
 
 
 def splits(

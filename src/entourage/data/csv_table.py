@@ -25,6 +25,7 @@ from entourage.data.csv_splits import ROLES, names_of_splits, rows_of_split
 from entourage.data.files import ImageFiles
 from entourage.data.layout import Archives, Expected
 from entourage.errors import EntourageWarning, FileError, InputError, few
+from entourage.stores.reading import regular
 from entourage.stores.tables import ID, LABEL, PATH, Column, Table, read_table
 
 __all__ = ["load", "splits"]
@@ -103,9 +104,9 @@ def splits(root: str | PathLike[str] | None, **options: Any) -> tuple[str, ...]:
 
 
 def _existing(path: str | PathLike[str] | None) -> Path:
-    if path is None or not Path(path).is_file():
-        raise FileError(f"the table {path} does not exist; check the path")
-    return Path(path)
+    if path is None:
+        raise FileError("the table None does not exist; check the path")
+    return regular(path, "the table")
 
 
 def _read(path: Path, given: Iterable[str | None]) -> Table:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from entourage.errors import CorruptImage, InputError
+from entourage.errors import CorruptImage, FileError, InputError
+from entourage.stores.reading import regular
 from entourage.values import check_unique, checked_column, set_frozen
 
 if TYPE_CHECKING:
@@ -96,11 +97,10 @@ def _decode(path: Path, box: list[int] | None) -> "Image":
     from PIL import Image
 
     try:
+        regular(path)  # to open a pipe would wait for whoever writes into it
         with Image.open(path) as file:
             file.load()
             picture = _grey_or_colour(_upright(file))
-    except FileNotFoundError:
-        raise CorruptImage(path, "there is no such file") from None
     except Exception as error:  # decoders of damaged files raise anything from SyntaxError to struct.error
         raise CorruptImage(path, _reason(path, error)) from error
     return picture if box is None else _cropped(picture, box, path)
@@ -143,8 +143,10 @@ def _cropped(picture: "Image", box: list[int], path: Path) -> "Image":
 def _reason(path: Path, error: Exception) -> str:
     from PIL import UnidentifiedImageError
 
-    if path.is_dir():
-        return "it is a folder"
+    if not path.exists():
+        return "there is no such file"
+    if isinstance(error, FileError):
+        return "it is a folder" if path.is_dir() else "it is no regular file"
     if path.exists() and not path.stat().st_size:
         return "it is empty"
     if isinstance(error, UnidentifiedImageError):

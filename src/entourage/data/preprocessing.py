@@ -29,6 +29,8 @@ _FILTERS = {
 }
 _MODES = {1: "L", 3: "RGB"}
 _RATIOS = (3 / 4, 4 / 3)  # width : height of a random crop
+_LONGEST_SIDE = 8192  # pixels; a picture larger than that takes more memory than any encoder has use for
+_LEAST_STD = 1e-9  # of values in [0, 1]; what is divided by less is no longer finite
 _ATTEMPTS = 10  # at a random crop that fits into the picture
 
 
@@ -128,6 +130,11 @@ class Preprocessing:
         if isinstance(self.resize, tuple):
             return replace(self, resize=(size, size), crop=size)
         return replace(self, resize=round(self.resize * size / min(_pair(self.crop))), crop=size)
+
+    def check_channels(self, channels: int) -> None:
+        """Raise InputError unless pictures are prepared with as many channels as an encoder takes."""
+        if self.channels != channels:
+            raise InputError(f"pictures get {self.channels} channels and the encoder takes {channels}; wanted the same")
 
     def keeps(self, height: int, width: int) -> bool:
         """Whether a grey picture of that size reaches the encoder as it is, its values scaled to [0, 1]."""
@@ -242,16 +249,21 @@ def _side_or_sides(name: str, value: Any) -> int | tuple[int, int] | None:
     if value is None:
         return None
     sides = list(value) if isinstance(value, list | tuple) else [value]
-    if len(sides) > 2 or any(isinstance(side, bool) or not isinstance(side, int) or side < 1 for side in sides):
-        raise InputError(f"{name} is {value!r}; wanted a number of pixels, (height, width) or None")
+    if len(sides) not in (1, 2) or any(not _is_side(side) for side in sides):
+        raise InputError(f"{name} is {value!r}; wanted 1 to {_LONGEST_SIDE:,} pixels, (height, width) or None")
     return (sides[0], sides[1]) if len(sides) == 2 else sides[0]
+
+
+def _is_side(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _LONGEST_SIDE
 
 
 def _per_channel(name: str, values: Any, channels: int) -> tuple[float, ...] | None:
     if values is None:
         return None
     numbers = tuple(float(value) for value in values)
-    if len(numbers) != channels or (name == "std" and min(numbers) <= 0):
+    usable = all(math.isfinite(number) and (name != "std" or number >= _LEAST_STD) for number in numbers)
+    if len(numbers) != channels or not usable:
         wanted = f"{channels} number{'s' * (channels > 1)}{' above 0' * (name == 'std')}"
         raise InputError(f"{name} is {numbers}; wanted {wanted}, one for each channel")
     return numbers

@@ -19,9 +19,10 @@ from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import CallableEncoder, HuggingFaceEncoder
 from entourage.encoders.protocol import Encoder
 from entourage.encoders.vectors import check_takes
-from entourage.errors import EntourageWarning, InputError
+from entourage.errors import EntourageWarning, InputError, ModelError
 from entourage.runtime.devices import device_named
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
+from entourage.values import without_direction
 
 __all__ = ["Embeddable", "Shard", "embed", "embed_shards", "shard_rows"]
 
@@ -274,6 +275,12 @@ def _joined(parts: list[Shard], encoder: Encoder | CallableEncoder) -> Shard:
     if not full:
         return Shard(*_nothing(encoder), list(corrupt))
     rows, vectors = (np.concatenate(values) for values in list(zip(*full, strict=True))[:2])
+    unusable = without_direction(vectors)
+    if unusable:
+        raise ModelError(
+            f"the encoder gives vectors that cannot be compared: {unusable}, counted from item {rows[0]}; wanted "
+            "finite numbers that are not all 0: train it again, or leave such items out"
+        )
     return Shard(rows, vectors, list(corrupt))
 
 

@@ -4,7 +4,6 @@ Only safetensors are read and no code of a repository is run. Nothing here needs
 from preprocessor_config.json and done by Pillow.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from torch import nn
 
 from entourage.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from entourage.errors import FileError, MissingExtra, ModelError
+from entourage.stores.documents import read_document
 
 __all__ = ["MASK", "POOLER", "backbone_from_config", "load_backbone", "read_preprocessing"]
 
@@ -23,6 +23,8 @@ _CONFIG, _PICTURES = "config.json", "preprocessor_config.json"
 # Parts that vectors do not depend on: a token of pretraining, and the model's own pooling unless it is asked for.
 MASK, POOLER = "mask_token", "pooler"
 _RESAMPLE = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
+_IMPLEMENTATION = ("attn_implementation", "attn_implementation_internal", "experts_implementation")
+_MOST_LAYERS, _MOST = 1_000, 2**24  # more would be built for ever
 _WARPED_FROM = 384  # ConvNeXt's processor crops smaller pictures and warps those of this size or more
 
 
@@ -52,11 +54,12 @@ def load_backbone(name: str, *, pretrained: bool = True, own_pooling: bool = Fal
         return backbone_from_config(config), _usual(config)
     local = _only_local(name)
     with _one_sentence(name), _quiet():
-        config = transformers.AutoConfig.from_pretrained(name, local_files_only=local)
+        check_config(transformers.PreTrainedConfig.get_config_dict(name, local_files_only=local)[0])
+        config = transformers.AutoConfig.from_pretrained(name, local_files_only=local, trust_remote_code=False)
         pictures = _usual(_vision(config))
         file = _picture_file(name, local)
         if file:
-            pictures = read_preprocessing(json.loads(file.read_text(encoding="utf-8")))
+            pictures = read_preprocessing(read_document(file, dict))
         if not pretrained:
             return backbone_from_config(config), pictures
         model, report = transformers.AutoModel.from_pretrained(
@@ -66,6 +69,7 @@ def load_backbone(name: str, *, pretrained: bool = True, own_pooling: bool = Fal
             use_safetensors=True,
             local_files_only=local,
             output_loading_info=True,
+            trust_remote_code=False,
         )
     _check_complete(name, report, {MASK} if own_pooling else {MASK, POOLER})
     return model, pictures
@@ -86,8 +90,45 @@ def backbone_from_config(config: Any) -> nn.Module:
     """
     transformers = _transformers()
     if isinstance(config, dict):
+        check_config(config)
         config = transformers.AutoConfig.for_model(**config)
-    return transformers.AutoModel.from_config(_vision(config), dtype=torch.float32)
+    return transformers.AutoModel.from_config(_vision(config), dtype=torch.float32, trust_remote_code=False)
+
+
+def check_config(values: dict[str, Any]) -> None:
+    """Refuse a configuration that asks for code of its own, or for a model without end.
+
+    Parameters
+    ----------
+    values : dict
+        What config.json holds, wherever it comes from.
+
+    Raises
+    ------
+    ModelError
+        It names the field.
+    """
+    transformers = _transformers()
+    if not isinstance(values, dict):
+        raise ModelError(f"{_CONFIG} holds a {type(values).__name__}; wanted a table")
+    if values.get("auto_map") and values.get("model_type") not in transformers.CONFIG_MAPPING:
+        raise ModelError(
+            f"model_type is {values.get('model_type')!r}, which needs code of its own (auto_map), and no code of a "
+            "model is ever run; wanted a model that transformers knows"
+        )
+    _check_fields(values)
+
+
+def _check_fields(values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            _check_fields(value)
+        if name.endswith(_IMPLEMENTATION) and "/" in repr(value):
+            raise ModelError(f"{name} is {value!r}, code of another repository, which is never run; leave {name} out")
+        numbers = value if isinstance(value, list) else [value]
+        most = _MOST_LAYERS if "layers" in name or name == "depths" else _MOST
+        if any(isinstance(number, int) and abs(number) > most for number in numbers):
+            raise ModelError(f"{name} is {value!r}; wanted {most:,} at most")
 
 
 def read_preprocessing(values: dict[str, Any]) -> Preprocessing:
@@ -195,11 +236,11 @@ def _check_complete(name: str, report: dict[str, Any], dispensable: set[str]) ->
 
 @contextmanager
 def _one_sentence(name: str) -> Iterator[None]:
-    from safetensors import SafetensorError
-
     try:
         yield
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+    except (MemoryError, MissingExtra):
+        raise
+    except Exception as error:  # a config of wrong values makes the library raise anything
         reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
         if Path(name).is_dir():
             raise FileError(

@@ -67,6 +67,7 @@ class HuggingFaceEncoder(nn.Module):
         # For position embeddings learned at another size than the pictures'.
         self._any_size = {"interpolate_pos_encoding": True} if "interpolate_pos_encoding" in accepted else {}
         self.preprocessing = preprocessing or Preprocessing()
+        self.preprocessing.check_channels(getattr(backbone.config, "num_channels", 3))
         self.pooling = pooling or ("cls" if _has_class_token(backbone) else "average")
         if self.pooling == "cls" and not _has_class_token(backbone):
             raise InputError(f"pooling is 'cls', but {_kind(backbone)} has no class token; use average, max or gem")

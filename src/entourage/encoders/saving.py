@@ -8,7 +8,7 @@ from functools import partial
 from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from entourage.encoders.sliced import SlicedEncoder
 from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
 from entourage.errors import CorruptImage, FileError, InputError
-from entourage.runtime.config import check_name, check_options, closest
-from entourage.runtime.randomness import network_to_fill
+from entourage.runtime.config import check_known, check_name, check_options, closest
+from entourage.runtime.weights import filled
 from entourage.stores import add_weights, read_model, usable_model, write_model
+from entourage.stores.documents import read_json
 from entourage.stores.filenames import CONFIG, ENCODER
 from entourage.values import Embeddings
 
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 _SYSTEM = "encoder"
+_KINDS = {"small": SmallResNet, "huggingface": HuggingFaceEncoder, "vectors": VectorEncoder, "sliced": SlicedEncoder}
 _SMALL: dict[str, dict[str, Any]] = {
     "small": {"in_channels": 1, "size": 32},
     "small-rgb": {"in_channels": 3, "size": 64},
@@ -43,6 +45,13 @@ _SMALL: dict[str, dict[str, Any]] = {
 _LOOKED_AT = 8
 _OF_VECTORS: dict[str, dict[str, Any]] = {"linear": {}, "mlp": {"hidden": (512,)}}
 _ON_THE_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*")  # owner/name
+
+
+class _Config(TypedDict):
+    """What config.json holds of any encoder; the rest depends on its kind."""
+
+    kind: str
+    options: dict[str, Any]
 
 
 def small_encoder_for(items: Items) -> str:
@@ -137,8 +146,8 @@ def saved_encoder(folder: str | PathLike[str]) -> Path | None:
 def _own_config(folder: Path) -> dict[str, Any]:
     """The config.json of a folder that entourage wrote; an empty one of any other."""
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        config = read_json(folder / CONFIG)
+    except FileError:
         return {}
     return config if isinstance(config, dict) and "entourage" in config else {}
 
@@ -205,11 +214,9 @@ def load_encoder(folder: str | PathLike[str]) -> Any:
     Encoder
         A torch module in evaluation mode.
     """
-    config, weights = read_model(folder, _SYSTEM, "torch")
+    config, weights = read_model(folder, _SYSTEM, _Config, "torch")
     with usable_model(folder):
-        encoder = network_to_fill(lambda: _from_config(config))
-        encoder.load_state_dict(weights)
-    return encoder.eval()
+        return filled(lambda: _from_config(config), weights)
 
 
 def encoder_fingerprint(encoders: Sequence[Any]) -> str:
@@ -250,15 +257,18 @@ def _config(encoder: Encoder) -> dict[str, Any]:
 
 
 def _from_config(config: dict[str, Any]) -> Any:
+    """An encoder with random weights."""
     kind, options = config["kind"], config["options"]
+    check_known(kind, _KINDS, "its kind")
+    check_options(_KINDS[kind].__init__, options)  # type: ignore[misc]
     if kind == "sliced":
         return SlicedEncoder(_from_config(config["encoder"]), **options)
     if kind == "vectors":
         return VectorEncoder(**options)
-    if kind not in ("small", "huggingface"):
-        raise ValueError(f"its kind is {kind!r}; wanted small, huggingface, vectors or sliced")
     options = options | {"preprocessing": Preprocessing.from_dict(config["preprocessing"])}
-    return SmallResNet(**options) if kind == "small" else HuggingFaceEncoder.from_config(config["model"], **options)
+    if kind == "small":
+        return SmallResNet(**options)
+    return HuggingFaceEncoder.from_config(config["model"], **options)
 
 
 def _with_options(name: str, kind: type, options: dict[str, Any], build: Callable[..., Any] | None = None) -> Any:

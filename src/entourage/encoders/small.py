@@ -72,10 +72,13 @@ class SmallResNet(nn.Module):
         super().__init__()
         if dim < 1 or width < 1:
             raise InputError(f"dim is {dim} and width is {width}; wanted 1 or more of each")
+        if in_channels not in (1, 3):
+            raise InputError(f"in_channels is {in_channels}; wanted 1 for grey pictures or 3 for colours")
         if last_stride not in (1, 2):
             raise InputError(f"last_stride is {last_stride}; wanted 2, or 1 for a finer feature map")
         self.dim = dim
         self.preprocessing = preprocessing or Preprocessing.small(channels=in_channels)
+        self.preprocessing.check_channels(in_channels)
         self.options: dict[str, Any] = {"dim": dim, "width": width, "in_channels": in_channels, "pooling": pooling}
         self.options["last_stride"] = last_stride
         self.stem = nn.Sequential(

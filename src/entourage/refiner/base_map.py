@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from entourage.errors import ModelError
 from entourage.refiner.gathering import normalise
 from entourage.training.linear_maps import eigen, head_maps, inverse_roots, within_class_covariance
-from entourage.values import Embeddings, FloatArray, IntArray
+from entourage.values import Embeddings, FloatArray, IntArray, without_direction
 
 __all__ = ["NO_MAP", "apply_base_map", "learn_base_maps"]
 
@@ -31,7 +32,14 @@ def apply_base_map(items: Embeddings, base_map: FloatArray | None) -> Embeddings
     Embeddings
         The items themselves where there is no map.
     """
-    return items if base_map is None else items.replace_vectors(normalise(items.vectors @ base_map))
+    if base_map is None:
+        return items
+    with np.errstate(over="ignore", invalid="ignore"):  # which is said below
+        mapped = normalise(items.vectors @ base_map)
+    unusable = without_direction(mapped)
+    if unusable:
+        raise ModelError(f"{unusable} after the base map; the model is for vectors of another kind: fit it again")
+    return items.replace_vectors(mapped)
 
 
 def learn_base_maps(

@@ -13,7 +13,7 @@ from sklearn.utils._set_output import _auto_wrap_is_configured, _get_output_conf
 from sklearn.utils.validation import check_array, validate_data
 
 from entourage.errors import InputError, ModelError, NotFittedError
-from entourage.values import Embeddings, as_embeddings, as_matrix, holds_lists, library
+from entourage.values import Embeddings, as_embeddings, as_matrix, holds_lists, library, without_direction
 
 __all__ = ["SameKindTransformer", "Table", "as_table"]
 
@@ -136,7 +136,13 @@ class SameKindTransformer(OneToOneFeatureMixin, TransformerMixin):
         return mixin.get_feature_names_out(self, input_features)
 
     def _same_kind(self, table: Table, vectors: np.ndarray) -> Any:
-        """Vectors (N, m) in the kind of the table; see Table.same_kind."""
+        """Vectors (N, m) in the kind of the table; see Table.same_kind. What cannot be compared is never returned."""
+        unusable = without_direction(vectors)
+        if unusable:
+            raise ModelError(
+                f"{unusable} after this {type(self).__name__} was applied; it is damaged, or was fitted on vectors of "
+                "another kind: fit it again"
+            )
         asked_for = _get_output_config("transform", self)["dense"]
         if asked_for != "default" and _auto_wrap_is_configured(self):  # scikit-learn makes the DataFrame of it
             return table.same_precision(vectors)

@@ -11,7 +11,7 @@ from entourage.refiner.conversion import as_table
 from entourage.refiner.graph import Graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.refining import Among, RefiningEstimator
-from entourage.refiner.settings import RefinerSettings, check_protected
+from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS, RefinerSettings, check_protected
 from entourage.refiner.universal import fit_universal
 from entourage.refiner.voting import Votes
 from entourage.runtime.checks import check_whole
@@ -200,11 +200,15 @@ class ContextRefiner(RefiningEstimator):
         return replace(self.network_, base_map=None, blend=1.0) if Votes(*votes).warnings else self.network_
 
     def _network(self, arrays: dict[str, np.ndarray]) -> RelationalNetwork:
-        return RelationalNetwork.from_arrays(arrays)
+        network = RelationalNetwork.from_arrays(arrays)
+        size = None if network.base_map is None else len(network.base_map)
+        if size not in (None, self.n_features_in_):
+            raise ValueError(f"the base map is for {size} dimensions; wanted {self.n_features_in_}, which dim names")
+        return network
 
     def _check_settings(self) -> RefinerSettings:
-        check_whole("n_neighbors", self.n_neighbors, 1, none=True)
-        check_whole("n_steps", self.n_steps, 1, none=True)
+        check_whole("n_neighbors", self.n_neighbors, 1, MOST_NEIGHBORS, none=True)
+        check_whole("n_steps", self.n_steps, 1, MOST_STEPS, none=True)
         check_whole("random_state", self.random_state, 0)
         n_neighbors = None if self.n_neighbors is None else int(self.n_neighbors)
         n_steps = RefinerSettings.n_steps if self.n_steps is None else int(self.n_steps)

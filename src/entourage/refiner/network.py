@@ -28,6 +28,8 @@ from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.scorer import RelationScorer, estimated_purity, frozen_float32
 from entourage.refiner.serving import PreparedGallery
+from entourage.refiner.settings import MOST_NEIGHBORS
+from entourage.runtime.checks import check_not_negative, check_positive, check_share, check_whole
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, IntArray
 
@@ -61,9 +63,13 @@ class RelationalNetwork:
 
     def __post_init__(self) -> None:
         if self.base_map is not None:
-            if self.base_map.ndim != 2:
+            if self.base_map.ndim != 2 or len(set(self.base_map.shape)) != 1:
                 raise ValueError(f"the base map has shape {self.base_map.shape}; wanted (d, d)")
             object.__setattr__(self, "base_map", frozen_float32(self.base_map))
+        check_whole("n_neighbors", self.n_neighbors, 1, MOST_NEIGHBORS)
+        check_positive("sharpness", self.sharpness)
+        check_share("blend", self.blend)
+        check_not_negative("usual_purity", self.usual_purity)
 
     # ---- to and from files -----------------------------------------------------------------------------------
 
@@ -79,6 +85,9 @@ class RelationalNetwork:
         if single.keys() - {"base_map"} != set(_NUMBERS):
             differing = few(sorted((single.keys() - {"base_map"}) ^ set(_NUMBERS)), "names")
             raise ValueError(f"a network has the numbers {', '.join(_NUMBERS)}; missing or unknown: {differing}")
+        for name in _NUMBERS:
+            if single[name].size != 1 or single[name].dtype.kind not in "fiu":
+                raise ValueError(f"{name} is {single[name].dtype} of shape {single[name].shape}; wanted a number")
         return cls(
             RelationScorer.from_arrays(groups["scorer"]),
             single.get("base_map"),

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypedDict, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,13 +17,14 @@ from entourage.errors import InputError, ModelError, NotFittedError
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.refiner.memory import same_items, with_fitted
 from entourage.refiner.serving import RefinesQueries, ServedGallery
+from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS
 from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, reported, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.stores import model_config, read_model, usable_model, write_model
 from entourage.values import Attention, Embeddings, FloatArray, IntArray, LabelArray, Trajectory
 
-__all__ = ["REFINERS", "Among", "RefiningEstimator", "RefiningNetwork"]
+__all__ = ["REFINERS", "Among", "RefinerConfig", "RefiningEstimator", "RefiningNetwork"]
 
 Refiner = TypeVar("Refiner", bound="RefiningEstimator")
 Rows = TypeVar("Rows", FloatArray, IntArray)
@@ -39,6 +40,23 @@ _FOR_SEARCHING = (
     "search the refined gallery with refined queries, but do not add them to it: new items must be in the gallery when "
     "it is served, or items of new classes are found less often than with raw vectors"
 )
+
+
+class _Report(TypedDict):
+    protocol: dict[str, Any]
+    metrics: dict[str, float | None]
+    warnings: list[str]
+
+
+class RefinerConfig(TypedDict):
+    """What config.json holds of a refiner."""
+
+    settings: dict[str, Any]
+    dim: Annotated[int, range(1, 2**20)]
+    columns: list[str] | None
+    neighbors: Annotated[int, range(1, MOST_NEIGHBORS + 1)]
+    steps: Annotated[int, range(1, MOST_STEPS + 1)]
+    report: _Report
 
 
 class RefiningNetwork(Protocol):
@@ -109,6 +127,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
     """What the command line and reports call it."""
     system: str
     """What config.json calls it."""
+    config: type = RefinerConfig
+    """What config.json holds."""
     network_: RefiningNetwork
     items_: Embeddings | None
     """The items of fit, among which `transform` finds neighbours too; None in a refiner that was loaded."""
@@ -279,7 +299,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             The copy; this refiner is unchanged.
         """
         self._check_fitted()
-        check_whole("n_neighbors", n_neighbors, 1)
+        check_whole("n_neighbors", n_neighbors, 1, MOST_NEIGHBORS)
         other = copy.copy(self)
         other.n_neighbors_ = int(n_neighbors)
         other._report = self._report | {"protocol": self._report["protocol"] | {"neighbors": int(n_neighbors)}}
@@ -397,7 +417,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             raise ModelError(
                 f"the model in {folder} is a {other}, not a {cls.__name__}; open it with {other}.load or load_refiner"
             )
-        config, arrays = read_model(folder, system)
+        config, arrays = read_model(folder, system, cls.config)
         with usable_model(folder):
             refiner = cls(**config["settings"])
             refiner._check_settings()
@@ -419,6 +439,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         """Set what fit would have set."""
         self.n_features_in_, self._report = config["dim"], config["report"]
         if config["columns"] is not None:
+            if len(config["columns"]) != config["dim"]:
+                raise ValueError(f"columns has {len(config['columns'])} names; wanted {config['dim']}, as dim says")
             self.feature_names_in_ = np.array(config["columns"], dtype=object)
         self.n_neighbors_, self.n_steps_ = config["neighbors"], config["steps"]
         self.network_, self.items_ = self._network(arrays), None

@@ -53,6 +53,8 @@ class RelationScorer:
         ):
             if [array.shape for array in arrays] != shapes:
                 raise ValueError(f"arrays of a scorer have shapes {[array.shape for array in arrays]}; wanted {shapes}")
+        if not (self.spread > 0).all():
+            raise ValueError(f"spread of the scorer is {self.spread.min():g} at its least; wanted numbers above 0")
         for name in ("centre", "spread"):
             object.__setattr__(self, name, frozen_float32(getattr(self, name)))
         for name in ("weights", "biases"):
@@ -145,7 +147,9 @@ def trust_of_queries(scorer: RelationScorer, relations: FloatArray) -> FloatArra
 
 
 def frozen_float32(array: FloatArray) -> FloatArray:
-    """A read-only copy in float32."""
+    """A read-only copy in float32; of fractions alone, as whole numbers were not learned."""
+    if array.dtype.kind != "f":
+        raise ValueError(f"an array of shape {array.shape} holds {array.dtype}; wanted float32")
     array = np.array(array, np.float32, order="C")
     array.flags.writeable = False
     return array

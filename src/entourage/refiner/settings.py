@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from entourage.evaluation.names import check_metric
 
-__all__ = ["RefinerSettings", "check_protected"]
+__all__ = ["MOST_NEIGHBORS", "MOST_STEPS", "RefinerSettings", "check_protected"]
+
+MOST_NEIGHBORS, MOST_STEPS = 10_000, 1_000  # more is a slip, or the wish of a tampered file, and could take for ever
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def write_report(
     if messages:
         page = replace(page, sections=[*page.sections, Section("About this report", [Warnings(messages)])])
     with whole_file(out, overwrite=overwrite) as temporary:
-        temporary.write_text(page.html(), encoding="utf-8")
+        temporary.write_text(page.html(), encoding="utf-8", errors="replace")  # of names that are no valid text
     for message in messages:
         warnings.warn(message, EntourageWarning, stacklevel=2)
     return out

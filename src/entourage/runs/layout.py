@@ -89,7 +89,7 @@ _MODEL_CHECKPOINT = ".checkpoint"
 
 def partial_of(run: str | Path) -> Path:
     """The folder a training run is kept in until it is done."""
-    run = Path(run)
+    run = Path(run) if Path(run).name else Path(run).absolute()  # `.` has a name elsewhere
     return run.with_name(run.name + _PARTIAL)
 
 

@@ -36,6 +36,9 @@ class PictureSource:
     options: dict = field(default_factory=dict)
     """Options of the dataset."""
 
+    def __post_init__(self) -> None:
+        data.check_option_names(self.options)
+
     @classmethod
     def located(
         cls, source: str, root: Path | None = None, split: str = "test", options: dict | None = None

@@ -1,6 +1,5 @@
 """A refinement run, opened again: its vectors at once, all else when it is first asked for."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +10,7 @@ import numpy as np
 
 from entourage.data.image_set import ImageSet
 from entourage.errors import FileError
+from entourage.runs.documents import RefinementMetrics, RefinementRecord, Texts
 from entourage.runs.layout import (
     CONTEXT,
     CONTEXT_REFINED,
@@ -26,6 +26,8 @@ from entourage.runs.layout import (
 from entourage.runs.media import PictureSource, appearance_of, files_of, load_pictures
 from entourage.runtime.progress import Progress
 from entourage.stores import StrPath, read_vectors
+from entourage.stores.documents import read_arrays, read_document
+from entourage.stores.reading import named
 from entourage.values import Attention, Embeddings, FloatArray, IntArray, Neighbors, Trajectory
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ __all__ = ["KIND", "NEAREST", "RefinementRun", "open_refinement", "refined_steps
 KIND = "refinement"
 NEAREST = 10  # items kept of every ranking
 PER_QUERY = ("recall@1", "map@r")
+_WHEN = ("before", "after")
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,18 +128,25 @@ class RefinementRun:
     @cached_property
     def neighbors(self) -> dict[str, Neighbors]:
         """{"before", "after"} -> the nearest items of each item."""
-        with np.load(self.folder / NEIGHBORS, allow_pickle=False) as arrays:
-            return {
-                when: Neighbors(arrays[f"rows_{when}"], arrays[f"similarities_{when}"]) for when in ("before", "after")
-            }
+        path, count = self.folder / NEIGHBORS, len(self.items)
+        gallery = len(self.items if self.context is None else self.context)
+        rows = read_arrays(path, {f"rows_{when}": (count, None) for when in _WHEN}, "iu")
+        shapes = {f"similarities_{when}": rows[f"rows_{when}"].shape for when in _WHEN}
+        similarities = read_arrays(path, shapes)
+        for name, found in rows.items():
+            if found.size and not 0 <= found.min() <= found.max() < gallery:
+                raise FileError(f"{path}: {name} goes from {found.min()} to {found.max()}; wanted 0 to {gallery - 1}")
+        with named(path):
+            return {when: Neighbors(rows[f"rows_{when}"], similarities[f"similarities_{when}"]) for when in _WHEN}
 
     @cached_property
     def per_query(self) -> dict[str, dict[str, FloatArray]] | None:
         """{"before", "after"} -> {"recall@1", "map@r"} of each query, (N,); None where labels are not known."""
-        if not (self.folder / QUERIES).is_file():
+        if self.items.labels is None or not (self.folder / QUERIES).exists():
             return None
-        with np.load(self.folder / QUERIES, allow_pickle=False) as arrays:
-            return {when: {name: arrays[f"{name}_{when}"] for name in PER_QUERY} for when in ("before", "after")}
+        shapes = {f"{name}_{when}": (len(self.items),) for name in PER_QUERY for when in _WHEN}
+        arrays = read_arrays(self.folder / QUERIES, shapes)
+        return {when: {name: arrays[f"{name}_{when}"] for name in PER_QUERY} for when in _WHEN}
 
     @cached_property
     def gains(self) -> FloatArray | None:
@@ -159,7 +169,7 @@ class RefinementRun:
         source = (self.run.get("media") or {}).get("pictures")
         if self.pictures is not None or source is None:
             return self.pictures
-        return load_pictures(PictureSource(**source))
+        return load_pictures(PictureSource(*(source[name] for name in ("source", "root", "split", "options"))))
 
     def picture_files(self) -> list[Path]:
         """Return the files of the pictures that stand for the items, as far as they are still there."""
@@ -169,7 +179,9 @@ class RefinementRun:
     def _appearance(self, items: Embeddings, place: int) -> "Appearance":
         texts = None
         if "texts" in (self.run.get("media") or {}):
-            texts = _json(self.folder / TEXTS)[("items", "context")[place]]
+            texts = read_document(self.folder / TEXTS, Texts)[("items", "context")[place]]
+            if texts is not None and len(texts) != len(items):
+                raise FileError(f"{self.folder / TEXTS} has {len(texts)} texts for {len(items)} items; wanted one each")
         return appearance_of(items, place, self._picture_sets, texts)
 
     def _steps(self, items: Embeddings, context: Embeddings | None) -> Trajectory:
@@ -200,7 +212,7 @@ def open_refinement(
         The opened run.
     """
     folder = Path(folder)
-    run = _json(folder / RUN) if (folder / RUN).is_file() else {}
+    run = read_document(folder / RUN, RefinementRecord) if (folder / RUN).exists() else {}
     if run.get("kind") != KIND:
         raise FileError(
             f"{folder} is no refinement run; wanted a folder of `entourage refine ... --run` or `entourage demo`"
@@ -211,12 +223,31 @@ def open_refinement(
     if items is None or refined is None:
         missing = ITEMS if items is None else REFINED
         raise FileError(f"{folder} has no {missing}; refine again, or copy the whole folder")
-    document = _json(folder / METRICS)
+    _check_alike(folder, items, refined, context, context_refined)
+    document = read_document(folder / METRICS, RefinementMetrics)
+    if document["metrics"].keys() != document["metrics_before"].keys():
+        raise FileError(f"{folder / METRICS}: metrics and metrics_before name different ones; refine again")
     return RefinementRun(folder, run, document, items, refined, context, context_refined, pictures, progress)
 
 
 def _vectors(path: Path) -> Embeddings | None:
-    return read_vectors(path, exclusions=True) if path.is_file() else None
+    return read_vectors(path, exclusions=True) if path.exists() else None
+
+
+def _check_alike(
+    folder: Path, items: Embeddings, refined: Embeddings, context: Embeddings | None, context_refined: Embeddings | None
+) -> None:
+    """Refuse files that are not of one run: as many items after as before, a gallery before and after, or none."""
+    if (context is None) != (context_refined is None):
+        missing = CONTEXT if context is None else CONTEXT_REFINED
+        raise FileError(f"{folder} has no {missing}; refine again, or copy the whole folder")
+    pairs = [(items, refined, REFINED), (context, context_refined, CONTEXT_REFINED)]
+    for before, after, name in pairs:
+        if before is not None and after is not None and len(before) != len(after):
+            raise FileError(f"{folder / name} has {len(after)} vectors; wanted {len(before)}, as before: refine again")
+    for one, other, name in [(items, context, CONTEXT), (refined, context_refined, CONTEXT_REFINED)]:
+        if one is not None and other is not None and one.dim != other.dim:
+            raise FileError(f"{folder / name} has {other.dim} dimensions; wanted {one.dim}, as the items: refine again")
 
 
 def refined_steps(
@@ -238,10 +269,3 @@ def refined_steps(
     for step, vectors in enumerate(made, start=1):
         steps[step] = vectors
     return Trajectory(steps, items.ids)
-
-
-def _json(path: Path) -> dict:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} cannot be read ({error}); make the run again, or copy it anew") from error

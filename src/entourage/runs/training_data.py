@@ -38,6 +38,7 @@ def load_sets(source: str | Path, root: str | Path | None, options: dict) -> tup
     training : ImageSet or Embeddings
     tests : dict of ImageSet or Embeddings
     """
+    data.check_option_names(options)
     names = data.splits(source, root, **options)
     training = data.load(source, "train", root, **options)
     tests: dict[str, Items] = {name: data.load(source, name, root, **options) for name in names if name != "train"}

@@ -3,28 +3,33 @@
 The pictures are loaded again from where config.json says they were.
 """
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from entourage import data
 from entourage.data.image_set import Items
-from entourage.errors import FileError
+from entourage.errors import FileError, InputError
 from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
+from entourage.runs.documents import TrainingConfig, TrainingMetrics
 from entourage.runs.encoders import check_ended, encoder_of, warn_of_corrupt
 from entourage.runs.layout import CONFIG, ENCODER, LOG, METRICS, is_partial
 from entourage.runs.media import files_of
 from entourage.runs.scoring import embed_images
+from entourage.runtime.config import from_toml, to_dict
+from entourage.runtime.declared import COUNT
 from entourage.runtime.progress import Progress
 from entourage.stores import StrPath
+from entourage.stores.documents import read_document
 from entourage.stores.logs import read_log
 from entourage.stores.vectors import FORMATS
+from entourage.systems import system_named
+from entourage.systems.settings import EncoderSettings
 from entourage.values import Embeddings, IntArray, Neighbors
 
 if TYPE_CHECKING:
@@ -34,6 +39,14 @@ if TYPE_CHECKING:
 __all__ = ["TrainingRun", "open_training"]
 
 _NEAREST = 10
+
+
+class _Epoch(TypedDict):
+    """A line of the log."""
+
+    epoch: COUNT
+    loss: float | None
+    score: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +163,21 @@ def open_training(folder: StrPath, *, progress: Progress | None = None) -> Train
         check_ended(folder)
     if not (folder / ENCODER).is_dir() or not (folder / CONFIG).is_file():
         raise FileError(f"{folder} is no run of `entourage train`; wanted a folder with {CONFIG} and {ENCODER}/")
+    config, document = _config(folder / CONFIG), read_document(folder / METRICS, TrainingMetrics)
+    if "recall@1" not in document["metrics"]:
+        raise FileError(f"{folder / METRICS}: metrics.recall@1 is missing; train it again, or copy it again")
+    return TrainingRun(folder, config, document, read_log(folder / LOG, _Epoch), progress)
+
+
+def _config(path: Path) -> dict:
+    """What config.json holds, its settings checked as those of its system; those it lacks have their defaults."""
+    config = read_document(path, TrainingConfig)
     try:
-        config, document = (json.loads((folder / name).read_text(encoding="utf-8")) for name in (CONFIG, METRICS))
-    except (OSError, ValueError) as error:
-        raise FileError(f"{folder} cannot be read as a run ({error}); train it again, or copy it anew") from error
-    return TrainingRun(folder, config, document, read_log(folder / LOG), progress)
+        settings = system_named(config["system"]).settings
+        given = config["settings"]
+        known = {each.name: given[each.name] for each in fields(settings) if each.name in given}
+        checked: EncoderSettings = from_toml(settings, overrides=known)
+        data.check_option_names(config["data"]["options"])
+    except InputError as error:
+        raise FileError(f"{path}: {error}; train it again, or copy it again") from error
+    return config | {"settings": to_dict(checked) | config["settings"]}

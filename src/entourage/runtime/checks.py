@@ -9,8 +9,8 @@ from entourage.errors import InputError
 __all__ = ["check_finite", "check_not_negative", "check_positive", "check_share", "check_whole"]
 
 
-def check_whole(name: str, value: Any, least: int, *, none: bool = False) -> None:
-    """Refuse what is not a whole number of at least `least`; with `none`, None is allowed too.
+def check_whole(name: str, value: Any, least: int, most: int | None = None, *, none: bool = False) -> None:
+    """Refuse what is not a whole number from `least` to `most`, if there is a most; with `none`, None is allowed too.
 
     >>> check_whole("epochs", 0, least=1)
     Traceback (most recent call last):
@@ -18,8 +18,10 @@ def check_whole(name: str, value: Any, least: int, *, none: bool = False) -> Non
     """
     if value is None and none:
         return
-    if not (isinstance(value, Integral) and int(value) >= least):
-        raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
+    whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+    if not whole or (most is not None and int(value) > most):
+        wanted = f"at most {most:,}" if whole else f"at least {least}"
+        raise InputError(f"{name} is {value!r}; wanted a whole number, {wanted}")
 
 
 def check_share(name: str, value: Any, *, below_one: bool = False) -> None:

@@ -5,7 +5,6 @@ An unknown setting is an error, and so is a value of the wrong type: a typo must
 
 import os
 import sys
-import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from entourage.errors import FileError, InputError
+from entourage.runtime.declared import described, fits
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -195,8 +195,8 @@ def check_types(settings: object) -> None:
     """
     for name, kind in typing.get_type_hints(type(settings)).items():
         value = getattr(settings, name)
-        if not _fits(value, kind):
-            raise InputError(f"{name} is {value!r}; wanted {_described(kind)}")
+        if not fits(value, kind):
+            raise InputError(f"{name} is {value!r}; wanted {described(kind)}")
 
 
 def check_options(function: Callable[..., Any], options: dict[str, Any]) -> None:
@@ -222,8 +222,8 @@ def check_options(function: Callable[..., Any], options: dict[str, Any]) -> None
     for name, value in options.items():
         kind = kinds.get(name, Any)
         plain = tuple(value) if isinstance(value, list) else value.item() if hasattr(value, "item") else value
-        if not _fits(plain, kind):
-            raise InputError(f"{name} is {value!r}; wanted {_described(kind)}")
+        if not fits(plain, kind):
+            raise InputError(f"{name} is {value!r}; wanted {described(kind)}")
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def _toml_value(text: str) -> Any:
     """A value as TOML writes it; what TOML cannot read is text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # of thousands of digits or brackets, too
         return text.strip()
 
 
@@ -247,10 +247,12 @@ def _merged(values: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]
 
 
 def _read(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():  # to read from a pipe or a device may never end
+        raise FileError(f"the settings {path} are no regular file; wanted a TOML file")
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         return content
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # a file nested thousands deep recurses as deep
         reason = getattr(error, "strerror", None) or error
         raise FileError(f"the settings {path} cannot be read ({reason}); wanted a TOML file") from error
 
@@ -260,42 +262,3 @@ def _tuples(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     kinds = typing.get_type_hints(cls)
     wanted = {name for name in values if typing.get_origin(kinds[name]) is tuple}
     return {name: tuple(v) if name in wanted and isinstance(v, list) else v for name, v in values.items()}
-
-
-# ---- types -------------------------------------------------------------------------------------------------------
-
-_NAMES: dict[Any, str] = {
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    bool: "true or false",
-    dict: "a table",
-    Path: "a path",
-    Any: "anything",
-}
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    if kind is Any:
-        return True
-    if kind in (int, float):
-        allowed = (int,) if kind is int else (int, float)
-        return isinstance(value, allowed) and not isinstance(value, bool)
-    origin, inside = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        return any(_fits(value, each) for each in inside)
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(each, inside[0]) for each in value)
-    if origin is dict:
-        return isinstance(value, dict) and all(_fits(each, inside[1]) for each in value.values())
-    return isinstance(value, kind)
-
-
-def _described(kind: Any) -> str:
-    origin, inside = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        named = " or ".join(_described(each) for each in inside if each is not type(None))
-        return f"{named}, or nothing" if type(None) in inside else named
-    if origin is tuple:
-        return f"a list, each {_described(inside[0])}"
-    return _NAMES.get(origin or kind, str(kind))

@@ -1,19 +1,20 @@
 """A learned model as a folder: config.json for what it is, model.safetensors for its weights."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from entourage import __version__
-from entourage.errors import FileError, ModelError
+from entourage.errors import FileError, MissingExtra, ModelError
+from entourage.runtime.declared import misfit
 from entourage.stores.atomic import new_folder, write_json
 from entourage.stores.changes import settle_to_read
+from entourage.stores.documents import read_document
 from entourage.stores.filenames import CONFIG, WEIGHTS
 from entourage.stores.paths import StrPath
 
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["add_weights", "model_config", "read_model", "usable_model", "write_model"]
 
+_ADVICE = "fit it again or copy it again"
 _LAYOUT = 1  # raised when a folder of today can no longer be read
+
+
+class _Header(TypedDict):
+    """What config.json of any model begins with."""
+
+    entourage: str
+    system: str
+    layout: int
 
 
 def write_model(
@@ -49,14 +59,18 @@ def write_model(
         _safetensors("numpy" if of_numpy else "torch").save_file(dict(weights), filling / WEIGHTS)
 
 
-def read_model(folder: StrPath, system: str, framework: str = "numpy") -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a model folder.
+def read_model(
+    folder: StrPath, system: str, kind: type, framework: str = "numpy"
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read a model folder, and check what any model must be: fields of their types, and weights that are finite.
 
     Parameters
     ----------
     folder : str or path-like
     system : str
         What kind of model it must be.
+    kind : type
+        A TypedDict that declares the fields of its config; `runtime.declared` says how.
     framework : {"numpy", "torch"}
         Whose arrays the weights become.
 
@@ -66,8 +80,20 @@ def read_model(folder: StrPath, system: str, framework: str = "numpy") -> tuple[
     weights : dict of arrays or tensors by name
     """
     config = model_config(folder, system)
+    sentence = misfit(config, kind)
+    if sentence:
+        raise ModelError(f"{Path(folder) / CONFIG}: {sentence}; {_ADVICE}")
     with usable_model(folder):
-        return config, _safetensors(framework).load_file(Path(folder) / WEIGHTS)
+        weights = _safetensors(framework).load_file(Path(folder) / WEIGHTS)
+    for name, values in weights.items():
+        if not _is_finite(values):
+            raise ModelError(f"{Path(folder) / WEIGHTS}: {name} holds NaN or infinities; {_ADVICE}")
+    return config, weights
+
+
+def _is_finite(values: Any) -> bool:
+    """Whether all numbers of an array of numpy, or of a tensor of torch, are finite."""
+    return bool((np.isfinite(values) if isinstance(values, np.ndarray) else values.isfinite()).all())
 
 
 def model_config(folder: StrPath, *systems: str) -> dict[str, Any]:
@@ -91,12 +117,12 @@ def model_config(folder: StrPath, *systems: str) -> dict[str, Any]:
             f"{folder} has no {' and no '.join(missing)}; wanted a folder written by `entourage fit` or save()"
         )
     with usable_model(folder):
-        config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = read_document(folder / CONFIG, _Header)
         if config["system"] not in systems or config["layout"] != _LAYOUT:
             raise ValueError(
                 f"it is {config['system']}, layout {config['layout']}; wanted {' or '.join(systems)}, layout {_LAYOUT}"
             )
-        return config
+        return dict(config)
 
 
 def _safetensors(framework: str) -> ModuleType:
@@ -113,14 +139,12 @@ def add_weights(digest: "_Hash", module: Any) -> None:
 @contextmanager
 def usable_model(folder: StrPath) -> Iterator[None]:
     """Turn whatever a damaged model makes its reader raise in the block into a ModelError of one sentence."""
-    from safetensors import SafetensorError
-
     try:
         yield
     except KeyError as error:
-        raise ModelError(
-            f"the model in {folder} lacks {error} in config.json; fit it again or copy it again"
-        ) from error
-    except (SafetensorError, AttributeError, TypeError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise ModelError(f"the model in {folder} cannot be used ({reason}); fit it again or copy it again") from error
+        raise ModelError(f"the model in {folder} lacks {error} in config.json; {_ADVICE}") from error
+    except (MemoryError, MissingExtra, ModelError):
+        raise
+    except Exception as error:  # whatever the libraries that build a model of such a config raise
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ModelError(f"the model in {folder} cannot be used ({reason}); {_ADVICE}") from error

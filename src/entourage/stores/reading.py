@@ -1,5 +1,6 @@
 """Opening files that may be missing, of another kind, or damaged."""
 
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from entourage.errors import FileError, InputError
 from entourage.stores.changes import settle_to_read
 from entourage.stores.paths import StrPath
 
-__all__ = ["begins_rightly", "existing", "named", "readable", "same_file"]
+__all__ = ["begins_rightly", "existing", "is_valid_text", "named", "readable", "regular", "same_file"]
 
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".parquet": b"PAR1"}
 
@@ -35,9 +36,39 @@ def existing(path: StrPath, formats: tuple[str, ...], what: str) -> Path:
             f"{path} ends in {path.suffix or 'nothing'}; {what} are read from {', '.join(formats)} files: convert it"
         )
     settle_to_read(path)
-    if not path.is_file():
-        raise FileError(f"the {what} file {path} does not exist; check the path")
+    return regular(path, f"the {what} file")
+
+
+def regular(path: StrPath, what: str = "the file") -> Path:
+    """Raise FileError unless a path leads to a regular file: to read from a pipe or a device may never end.
+
+    Parameters
+    ----------
+    path : str or path-like
+    what : str
+        What the file is called in the message.
+
+    Returns
+    -------
+    Path
+        The same path.
+    """
+    path = Path(path)
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:  # missing, or a circle of links
+        reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        raise FileError(f"{what} {path} {reason}; check the path") from error
+    except ValueError as error:  # a name with a zero byte
+        raise FileError(f"{what} {str(path)!r} does not exist; check the path") from error
+    if not stat.S_ISREG(mode):
+        raise FileError(f"{what} {path} is {_kind_of(mode)}; wanted a regular file: check the path")
     return path
+
+
+def _kind_of(mode: int) -> str:
+    kinds = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}
+    return next((name for test, name in kinds.items() if test(mode)), "a device")
 
 
 def begins_rightly(path: Path) -> bool:
@@ -69,6 +100,8 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except (FileError, InputError):
         raise
+    except MemoryError:
+        raise
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not UTF-8 text ({error}); save it again as UTF-8") from error
     except Exception as error:  # readers of damaged files raise anything from EOFError to zlib.error
@@ -93,3 +126,12 @@ def _check_beginning(path: Path) -> None:
             f"{path} {f'begins with {seen!r}' if seen else 'is empty'}, but a {path.suffix} file begins with "
             f"{wanted!r}; write it again or correct its name"
         )
+
+
+def is_valid_text(text: str) -> bool:
+    """Whether UTF-8 can hold a text: a JSON file may spell halves of letters, which it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

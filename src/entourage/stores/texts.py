@@ -7,7 +7,7 @@ from typing import Any
 
 from entourage.errors import FileError, InputError, few
 from entourage.stores.paths import StrPath
-from entourage.stores.reading import existing, readable
+from entourage.stores.reading import existing, is_valid_text, readable
 from entourage.stores.tables import ID, TEXT, separator_of
 from entourage.values import Embeddings
 
@@ -41,6 +41,9 @@ def read_texts(path: StrPath, items: Embeddings) -> list[str]:
         else:
             lines = csv.reader(content.splitlines(keepends=True), delimiter=separator_of(content, (TEXT, ID)))
             texts = _csv_texts(path, list(lines), items)
+    invalid = next((text for text in texts if not is_valid_text(text)), None)
+    if invalid is not None:
+        raise FileError(f"{path} holds {invalid!r}, which is no valid text; wanted what UTF-8 can hold: correct it")
     if len(texts) != len(items):
         raise InputError(f"{path} has {len(texts)} texts for {len(items)} vectors; wanted one per vector, in order")
     return texts

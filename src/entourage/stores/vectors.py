@@ -6,6 +6,7 @@ Both may carry the fingerprint of the encoder that made the vectors, in an array
 with refined vectors, as they are no longer what the encoder made.
 """
 
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from entourage.errors import FileError, InputError, few
+from entourage.errors import FileError, InputError, ModelError, few
 from entourage.stores.atomic import Outputs
 from entourage.stores.columns import check_named, known_columns
 from entourage.stores.labels import plain_column, read_labels
@@ -22,7 +23,7 @@ from entourage.stores.paths import StrPath
 from entourage.stores.reading import existing, named, readable
 from entourage.stores.replacing import check_file
 from entourage.stores.tables import ID, LABEL, Column
-from entourage.values import Embeddings, FloatArray
+from entourage.values import Embeddings, FloatArray, without_direction
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,6 +121,8 @@ def check_writable_like(source: StrPath, target: StrPath, *, overwrite: bool) ->
         Whether an output that exists may be replaced.
     """
     source, target = existing(source, FORMATS, "vectors"), Path(target)
+    if not target.name:
+        raise FileError(f"the output is {target}, a folder; wanted the name of a file: choose another name")
     if target.suffix.lower() != source.suffix.lower():
         raise FileError(
             f"the output {target.name} is not a {source.suffix} file, but vectors are written in the input's format: "
@@ -146,6 +149,9 @@ def write_like(source: StrPath, target: StrPath, vectors: FloatArray, outputs: O
     outputs : Outputs, optional
         What it changes together with; by default it is replaced alone.
     """
+    unusable = without_direction(vectors)
+    if unusable:
+        raise ModelError(f"{unusable}, so that {target} is not written; refine with another model, or fit it again")
     if outputs is None:
         with Outputs(overwrite=True) as alone:
             return write_like(source, target, vectors, alone)
@@ -158,7 +164,7 @@ def write_like(source: StrPath, target: StrPath, vectors: FloatArray, outputs: O
             with readable(source), source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 name = _npz_vectors(source, arrays)
                 held = {key: arrays[key] for key in arrays.files if key != ENCODER}
-            np.savez(opened, **held | {name: vectors.astype(_float_type(held[name].dtype))})
+            _save_npz(opened, held | {name: vectors.astype(_float_type(held[name].dtype))})
         else:
             _write_parquet_like(source, opened, vectors)
 
@@ -184,6 +190,14 @@ def _npz_vectors(path: Path, arrays: NpzFile) -> str:
             "`vectors`: rename it so"
         )
     return tables[0]
+
+
+def _save_npz(target: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
+    """As np.savez, for arrays of any name: its own arguments are called file and allow_pickle."""
+    with zipfile.ZipFile(target, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
 
 def _parquet_columns(path: Path, wanted: dict[str, tuple[Column, str | None]]) -> dict[str, NDArray[Any]]:

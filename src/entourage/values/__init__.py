@@ -18,7 +18,7 @@ from entourage.values.columns import (
     shared_codes,
 )
 from entourage.values.conversion import as_column, as_matrix, holds_lists, library
-from entourage.values.embeddings import Embeddings, as_embeddings
+from entourage.values.embeddings import Embeddings, as_embeddings, without_direction
 from entourage.values.neighbors import Neighbors
 from entourage.values.refinement import Attention, Trajectory
 
@@ -43,4 +43,5 @@ __all__ = [
     "plural",
     "set_frozen",
     "shared_codes",
+    "without_direction",
 ]

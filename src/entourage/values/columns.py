@@ -30,6 +30,8 @@ BoolArray = NDArray[np.bool_]
 LabelArray = NDArray[Any]
 """A column of labels or ids: integers or text."""
 
+_SURROGATES = 0xD800, 0xE000  # halves of a letter, which Python puts in the place of bytes that are not UTF-8
+
 
 def label_codes(labels: ArrayLike) -> NDArray[np.int64]:
     """Number labels from 0 in sorted order.
@@ -121,7 +123,21 @@ def checked_column(values: ArrayLike, name: str, count: int, item: str = "vector
         column = whole
     if column.dtype.kind not in "iubU":
         raise InputError(f"the {name} are of type {column.dtype}; wanted integers or text: convert them")
+    _check_text(column, name)
     return column
+
+
+def _check_text(column: LabelArray, name: str) -> None:
+    """Refuse text that no file of UTF-8 can hold, such as a file name in another encoding."""
+    if column.dtype.kind != "U" or not column.size or not column.dtype.itemsize:
+        return
+    letters = np.ascontiguousarray(column).view(np.uint32).reshape(len(column), -1)
+    bad = np.flatnonzero(((letters >= _SURROGATES[0]) & (letters < _SURROGATES[1])).any(axis=1))
+    if bad.size:
+        raise InputError(
+            f"the {name} hold {column[bad[0]].item()!r}, which is no valid text ({bad.size} such); wanted text that "
+            "UTF-8 can hold: rename it"
+        )
 
 
 def _is_missing(column: LabelArray) -> BoolArray:

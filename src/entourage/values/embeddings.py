@@ -20,7 +20,7 @@ from entourage.values.columns import (
 )
 from entourage.values.conversion import as_matrix
 
-__all__ = ["Embeddings", "as_embeddings"]
+__all__ = ["Embeddings", "as_embeddings", "without_direction"]
 
 # Unit length up to the rounding of half precision, which is what many stores keep.
 _UNIT_TOLERANCE = 2e-3
@@ -218,22 +218,41 @@ def as_embeddings(vectors: Any, labels: Any = None, *, name: str = "vectors") ->
 # ---- vectors -----------------------------------------------------------------------------------------------------
 
 
-def _check_directions(raw: NDArray[Any], lengths: FloatArray) -> None:
-    """Refuse rows of raw (N, d) that cannot be scaled to length 1, by their lengths (N,)."""
+def without_direction(vectors: NDArray[Any], lengths: FloatArray | None = None) -> str | None:
+    """Say which rows of vectors cannot be scaled to length 1.
+
+    Parameters
+    ----------
+    vectors : array of shape (N, d)
+    lengths : array of shape (N,), optional
+        Their lengths, if they are known already.
+
+    Returns
+    -------
+    str or None
+        The first such row and what it holds; None if all rows have a direction.
+
+    Examples
+    --------
+    >>> without_direction(np.array([[1.0, 2.0], [0.0, 0.0]]))
+    'row 1 of the vectors is all zeros (1 such row)'
+    """
+    lengths = _lengths(vectors)[1] if lengths is None else lengths
     bad = np.flatnonzero(~np.isfinite(lengths))
     if bad.size:
-        row = raw[bad[0]]
+        row = vectors[bad[0]]
         seen = "NaN" if np.isnan(row).any() else "inf" if np.isinf(row).any() else "an overflowing value"
-        raise InputError(
-            f"row {bad[0]} of the vectors contains {seen} ({bad.size} such row{plural(bad.size)}); "
-            "every value must be finite: drop or re-encode them"
-        )
+        return f"row {bad[0]} of the vectors contains {seen} ({bad.size} such row{plural(bad.size)})"
     zero = np.flatnonzero(lengths == 0)
-    if zero.size:
-        raise InputError(
-            f"row {zero[0]} of the vectors is all zeros ({zero.size} such row{plural(zero.size)}); a vector needs "
-            "a direction to be compared: drop or re-encode them"
-        )
+    return f"row {zero[0]} of the vectors is all zeros ({zero.size} such row{plural(zero.size)})" if zero.size else None
+
+
+def _check_directions(raw: NDArray[Any], lengths: FloatArray) -> None:
+    """Refuse rows of raw (N, d) that cannot be scaled to length 1, by their lengths (N,)."""
+    sentence = without_direction(raw, lengths)
+    if sentence:
+        why = "a vector needs a direction to be compared" if "zeros" in sentence else "every value must be finite"
+        raise InputError(f"{sentence}; {why}: drop or re-encode them")
 
 
 def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Attend to Context as an estimator: the published recipe with its own settings."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from sklearn.utils import Tags
@@ -9,16 +9,32 @@ from sklearn.utils import Tags
 from entourage.errors import InputError
 from entourage.refiner.conversion import as_table
 from entourage.refiner.paper.settings import PaperSettings
-from entourage.refiner.refining import RefiningEstimator
+from entourage.refiner.refining import RefinerConfig, RefiningEstimator
 from entourage.runtime.extras import needs_training
 from entourage.runtime.progress import ShowProgress, shows_progress
-from entourage.runtime.randomness import network_to_fill
 from entourage.training.history import History
 
 if TYPE_CHECKING:
     from entourage.refiner.paper.network import PaperNetwork
 
 __all__ = ["PaperRefiner"]
+
+
+class _Epoch(TypedDict):
+    epoch: int
+    loss: float | None
+    score: float | None
+
+
+class _History(TypedDict):
+    curve: list[_Epoch]
+    best_epoch: int
+
+
+class PaperConfig(RefinerConfig):
+    """What config.json holds of this recipe."""
+
+    history: _History
 
 
 class PaperRefiner(RefiningEstimator):
@@ -85,6 +101,7 @@ class PaperRefiner(RefiningEstimator):
 
     recipe = "paper"
     system = "paper_refiner"
+    config = PaperConfig
     network_: "PaperNetwork"
     history_: History
 
@@ -190,5 +207,6 @@ class PaperRefiner(RefiningEstimator):
     def _network(self, arrays: dict[str, np.ndarray]) -> "PaperNetwork":
         with needs_training("the published recipe"):
             from entourage.refiner.paper.network import PaperNetwork
-        network = network_to_fill(lambda: PaperNetwork(self.n_features_in_, self.n_blocks, self.out_dim))
-        return network.set_arrays(arrays)
+        if self.n_steps_ != self.n_blocks:
+            raise ValueError(f"steps is {self.n_steps_}; wanted {self.n_blocks}, which n_blocks of the settings names")
+        return PaperNetwork.from_arrays(arrays, self.n_features_in_, self.n_blocks, self.out_dim)

@@ -24,6 +24,7 @@ from entourage.neighbors import SearchIndex, search
 from entourage.refiner.paper.attention import CrossAttention
 from entourage.refiner.paper.projections import Offer, glorot_linear
 from entourage.runtime.progress import Progress
+from entourage.runtime.weights import filled
 from entourage.values import Embeddings, FloatArray, IntArray
 
 __all__ = ["PaperNetwork", "PreparedGallery"]
@@ -47,10 +48,13 @@ class PaperNetwork(nn.Module):
         """Its weights by name."""
         return {name: value.numpy(force=True) for name, value in self.state_dict().items()}
 
-    def set_arrays(self, arrays: dict[str, np.ndarray]) -> "PaperNetwork":
-        """Take the weights that `to_arrays` gave of a network of this size, ready to refine; returns itself."""
-        self.load_state_dict({name: torch.from_numpy(values) for name, values in arrays.items()})
-        return self.eval()
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, np.ndarray], dim: int, n_blocks: int, out_dim: int | None = None
+    ) -> "PaperNetwork":
+        """The network of this size whose weights `to_arrays` gave, ready to refine; others are a ValueError."""
+        tensors = {name: torch.from_numpy(values) for name, values in arrays.items()}
+        return filled(lambda: cls(dim, n_blocks, out_dim), tensors)
 
     @property
     def n_parameters(self) -> int:

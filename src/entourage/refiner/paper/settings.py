@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS
 from entourage.runtime.checks import check_finite, check_positive, check_share, check_whole
 from entourage.runtime.config import check_known
 
@@ -17,6 +18,7 @@ _LEAST = {
     "patience": 1,
     "random_state": 0,
 }
+_MOST = {"n_neighbors": MOST_NEIGHBORS, "n_blocks": MOST_STEPS}
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ class PaperSettings:
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
-            check_whole(name, getattr(self, name), least)
-        check_whole("out_dim", self.out_dim, 1, none=True)
+            check_whole(name, getattr(self, name), least, _MOST.get(name))
+        check_whole("out_dim", self.out_dim, 1, 2**20, none=True)
         for name in ("alpha", "beta", "learning_rate"):
             check_positive(name, getattr(self, name))
         check_finite("threshold", self.threshold)

@@ -11,7 +11,7 @@ context (b, L, d). Conditional embeddings of all pairs are held by context first
 import math
 from collections.abc import Iterator
 from os import PathLike
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -21,13 +21,26 @@ from torch.utils.checkpoint import checkpoint
 from entourage.errors import InputError
 from entourage.refiner.paper.attention import CrossAttention
 from entourage.refiner.paper.projections import glorot_linear
-from entourage.runtime.randomness import network_to_fill
+from entourage.runtime.weights import filled
 from entourage.stores import read_model, usable_model, write_model
 
 __all__ = ["CrossImageBlocks", "load_blocks", "save_blocks"]
 
 _KIND = "cross_image"
+_SIZE = Annotated[int, range(1, 2**20)]
 _MOST_HELD = 2**30  # bytes of activations beyond which they are computed again instead of held
+
+
+class _Options(TypedDict):
+    dim: _SIZE
+    channels: _SIZE
+    n_blocks: Annotated[int, range(1, 1001)]
+
+
+class _Config(TypedDict):
+    """What config.json holds of blocks."""
+
+    options: _Options
 
 
 class CrossImageBlocks(nn.Module):
@@ -241,8 +254,6 @@ def load_blocks(folder: str | PathLike[str]) -> CrossImageBlocks:
     CrossImageBlocks
         In evaluation mode.
     """
-    config, weights = read_model(folder, _KIND, "torch")
+    config, weights = read_model(folder, _KIND, _Config, "torch")
     with usable_model(folder):
-        blocks = network_to_fill(lambda: CrossImageBlocks(**config["options"]))
-        blocks.load_state_dict(weights)
-    return blocks.eval()
+        return filled(lambda: CrossImageBlocks(**config["options"]), weights)

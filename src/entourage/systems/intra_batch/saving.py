@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Annotated, Any, TypedDict, cast
 
-import torch
+from torch import nn
 
 from entourage.errors import ModelError
-from entourage.runtime.randomness import network_to_fill
+from entourage.runtime.checks import check_positive
+from entourage.runtime.weights import filled
 from entourage.stores import read_model, usable_model, write_model
 from entourage.stores.filenames import CONFIG, NETWORK
 from entourage.systems.intra_batch.network import MessagePassing
@@ -16,6 +18,24 @@ from entourage.systems.intra_batch.objective import ClassHead
 __all__ = ["TrainedNetwork", "has_network", "load_network", "save_network"]
 
 _SYSTEM = "intra-batch network"
+_SIZE = Annotated[int, range(1, 2**20)]
+
+
+class _Options(TypedDict):
+    dim: _SIZE
+    steps: Annotated[int, range(1, 1001)]
+    heads: _SIZE
+    feed_forward: _SIZE
+    dropout: float
+
+
+class _Config(TypedDict):
+    """What config.json holds of a network."""
+
+    network: _Options
+    classes: list[str]
+    temperature: float
+    batch: list[_SIZE]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +116,16 @@ def load_network(run: str | PathLike[str]) -> TrainedNetwork:
             f"{run} has no {NETWORK} in it; wanted a run of `entourage train --system intra-batch` whose "
             "network_weight is not 0"
         )
-    config, weights = read_model(folder, _SYSTEM, "torch")
+    config, weights = read_model(folder, _SYSTEM, _Config, "torch")
     with usable_model(folder):
-        network = network_to_fill(lambda: MessagePassing(**config["network"]))
-        head = network_to_fill(lambda: ClassHead(network.dim, len(config["classes"])))
-        torch.nn.ModuleDict({"network": network, "head": head}).load_state_dict(weights)
+        parts = filled(lambda: _parts(config), weights)
         n_classes, per_class = config["batch"]
-        trained = TrainedNetwork(network, head, config["classes"], config["temperature"], (n_classes, per_class))
-    network.eval()
-    head.eval()
-    return trained
+        check_positive("temperature", config["temperature"])
+    network, head = cast(MessagePassing, parts["network"]), cast(ClassHead, parts["head"])
+    return TrainedNetwork(network, head, config["classes"], config["temperature"], (n_classes, per_class))
+
+
+def _parts(config: dict[str, Any]) -> nn.ModuleDict:
+    """The network and the classifier, with random weights."""
+    network = MessagePassing(**config["network"])
+    return nn.ModuleDict({"network": network, "head": ClassHead(network.dim, len(config["classes"]))})

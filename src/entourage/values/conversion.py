@@ -193,7 +193,7 @@ def _from_pandas(table: Any, name: str) -> NDArray[Any]:
 
 
 def _from_polars(table: Any, name: str) -> NDArray[Any]:
-    if not _is_frame(table) and not hasattr(table, "to_numpy"):
+    if not hasattr(table, "to_numpy"):
         _refuse(name, f"a {type(table).__name__}", "call its collect() first")
     if _is_frame(table) and not holds_lists(table):
         _check_columns(table, name)
@@ -292,8 +292,7 @@ def as_column(values: Any) -> NDArray[Any]:
     if of == "torch":
         return _from_torch(values, "labels")
     if isinstance(values, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(values)
-        return np.where(masked, None, values.data) if masked.any() else np.asarray(values.data)
+        values = values.tolist()  # None where it is masked
     if isinstance(values, Iterator):
         values = list(values)
     column = np.asarray(values)

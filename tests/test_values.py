@@ -111,7 +111,7 @@ def test_minus_zero_becomes_zero_so_that_equal_vectors_are_equal_to_the_bit():
         pytest.param([[np.inf, 0], [-np.inf, 1]], r"row 0 of the vectors contains inf \(2 such rows\)", id="Inf"),
         pytest.param([[0.0, 0.0], [1, 1]], r"row 0 of the vectors is all zeros \(1 such row\)", id="zero vector"),
         pytest.param(
-            [1.0, 2.0], r"table of numbers \(N, d\), .* not of shape \(2,\): .* reshape\(1, -1\)", id="one vector"
+            [1.0, 2.0], r"table of numbers \(N, d\), .* not of shape \(2,\). .* reshape\(1, -1\)", id="one vector"
         ),
         pytest.param(np.ones((2, 2, 2)), r"shape \(2, 2, 2\)", id="three axes"),
         pytest.param(np.ones((0, 4)), r"at least one row and one column, but the shape is \(0, 4\)", id="no rows"),

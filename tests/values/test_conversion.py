@@ -215,13 +215,16 @@ ODD = X.tolist()
 ODD[3] = ODD[3][:4]
 REFUSED = {
     "nothing": (None, "not None: give the vectors"),
-    "a number": (3.0, r"not of shape \(\): give one row of numbers per item"),
-    "one vector": (X[0], r"not of shape \(6,\): a single vector is a table of one row after reshape\(1, -1\)"),
-    "one vector as a tensor": (torch.tensor(X[0]), r"not of shape \(6,\): a single vector"),
-    "a Series of numbers": (pd.Series(X[0]), r"not of shape \(6,\): a single vector"),
+    "a number": (3.0, r"not of shape \(\). Reshape your data: give one row of numbers per item"),
+    "one vector": (
+        X[0],
+        r"not of shape \(6,\). Reshape your data: a single vector is a table of one row after reshape\(1, -1\)",
+    ),
+    "one vector as a tensor": (torch.tensor(X[0]), r"not of shape \(6,\). Reshape your data: a single vector"),
+    "a Series of numbers": (pd.Series(X[0]), r"not of shape \(6,\). Reshape your data: a single vector"),
     "pictures": (
         np.ones((4, 8, 8)),
-        r"not of shape \(4, 8, 8\): make each item one row by reshape\(len\(items\), -1\)",
+        r"not of shape \(4, 8, 8\). Reshape your data: make each item one row by reshape\(len\(items\), -1\)",
     ),
     "a path": ("vectors.npy", r"not the text 'vectors.npy': read a file first, as with numpy.load"),
     "texts": (["a cat", "a dog"], "not text such as 'a cat': turn it into vectors first"),

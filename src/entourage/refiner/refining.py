@@ -16,7 +16,7 @@ from entourage.errors import InputError, ModelError, NotFittedError
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.refiner.serving import RefinesQueries, ServedGallery
 from entourage.runtime.checks import check_whole
-from entourage.runtime.progress import Progress, ShowProgress, reported, shows_progress
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.stores import model_config, read_model, usable_model, write_model
 from entourage.values import Attention, Embeddings, FloatArray, IntArray, Trajectory
@@ -177,6 +177,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         states = self._states(items, gallery, self.n_steps_, progress)
         return Trajectory(np.stack([e for e, _, _ in states]), items.ids)
 
+    @shows_progress
     def iter_steps(
         self, X: Any, context: Any = None, *, steps: int | None = None, progress: ShowProgress = None
     ) -> Iterator[FloatArray]:
@@ -193,9 +194,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             e^t, for t = 0..T, in float32.
         """
         _, items, gallery = self._prepare(X, context)
-        with reported(progress) as report:
-            for e, _, _ in self._states(items, gallery, self._n_steps(steps), report):
-                yield e
+        for e, _, _ in self._states(items, gallery, self._n_steps(steps), progress):
+            yield e
 
     @shows_progress
     def attention(self, X: Any, context: Any = None, *, progress: ShowProgress = None) -> Attention:

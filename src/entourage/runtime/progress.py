@@ -5,6 +5,7 @@ show, the logger "entourage" gets the same lines at level INFO.
 """
 
 import functools
+import inspect
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,7 +41,7 @@ def shows_progress(call: Callable[Parameters, Result]) -> Callable[Parameters, R
     Parameters
     ----------
     call : callable
-        A function or method with a keyword `progress`, which it takes for a Progress or None.
+        A function, method or generator with a keyword `progress`, which it takes for a Progress or None.
 
     Returns
     -------
@@ -57,13 +58,16 @@ def shows_progress(call: Callable[Parameters, Result]) -> Callable[Parameters, R
     """
 
     @functools.wraps(call)
-    def run(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+    def run(*args: Any, **options: Any) -> Any:
         with reported(options.get("progress")) as progress:
-            options["progress"] = progress
-            return call(*args, **options)
+            return call(*args, **options | {"progress": progress})
 
-    run.shows_progress = True  # type: ignore[attr-defined]  # for the test that every public call does
-    return run
+    @functools.wraps(call)
+    def iterate(*args: Any, **options: Any) -> Any:
+        with reported(options.get("progress")) as progress:
+            yield from call(*args, **options | {"progress": progress})  # type: ignore[misc]  # it is a generator
+
+    return iterate if inspect.isgeneratorfunction(call) else run
 
 
 @contextmanager

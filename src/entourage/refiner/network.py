@@ -29,7 +29,7 @@ from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.scorer import RelationScorer, estimated_purity, frozen_float32
 from entourage.refiner.serving import PreparedGallery
 from entourage.runtime.progress import Progress
-from entourage.values import Embeddings, FloatArray, IntArray
+from entourage.values import Embeddings, FloatArray, IntArray, brief
 
 __all__ = ["RelationalNetwork"]
 
@@ -58,6 +58,8 @@ class RelationalNetwork:
     """The network for sparser galleries; None if this one serves all."""
     usual_purity: float = 0.0
     """The estimated purity of the galleries that the scorer was adapted to."""
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         if self.base_map is not None:

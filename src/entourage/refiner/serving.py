@@ -91,6 +91,9 @@ class ServedGallery:
     ) -> None:
         self._prepared, self._gallery, self._as_table, self._same_kind = prepared, gallery, as_table, same_kind
 
+    def __repr__(self) -> str:
+        return f"ServedGallery({len(self._gallery.array):,} items of {self._gallery.array.shape[1]} dimensions)"
+
     @functools.cached_property
     def refined_gallery(self) -> Any:
         """The refined gallery, of shape (M, d or out_dim) and of the gallery's kind; computed when first asked for."""

@@ -144,7 +144,7 @@ def bars(clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[str,
         if not tasks:
             display.start()
         if kind not in tasks:
-            tasks[kind] = display.add_task(title, stage=stages[kind])
+            tasks[kind] = display.add_task(title, total=total, stage=stages[kind])
         display.update(tasks[kind], description=title, completed=done, total=total, stage=stages[kind])
 
     try:

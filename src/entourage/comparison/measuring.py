@@ -66,10 +66,10 @@ def compare(
     >>> y = np.repeat(np.arange(8), 6)
     >>> X = rng.normal(size=(8, 5))[y] + rng.normal(size=(48, 5))
     >>> comparison = compare(X, y, ["alpha-qe-8-3"])
-    >>> comparison
-    Comparison(2 methods on 24 test items; highest MAP@R: alpha-qe-8-3, R@1 62.50 %, MAP@R 48.25 %)
-    >>> comparison.document()["methods"][0]["method"]
-    'raw'
+    >>> [row["method"] for row in comparison.document()["methods"]]
+    ['raw', 'alpha-qe-8-3']
+    >>> print(comparison.table().splitlines()[0].split()[:2])
+    ['method', 'R@1']
     """
     specs = select_methods(methods)  # before any work
     items = as_embeddings(X, y, name="X")

@@ -7,14 +7,18 @@ import pkgutil
 import re
 import subprocess
 import sys
+import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import entourage
 from entourage import systems
+from entourage.cli import app
 from entourage.errors import InputError
-from entourage.runtime.display import Lines, Stage, bars
+from entourage.runtime.display import Lines, Stage, bars, patient_lines
 from entourage.runtime.progress import reported, shows_progress, terminal_progress
 
 
@@ -80,6 +84,22 @@ def test_what_changes_in_brackets_is_said_now_and_then_and_what_was_kept_always(
     ]
 
 
+def test_what_is_soon_done_writes_nothing_and_what_is_not_says_what_is_going_on():
+    quick, slow = [], []
+    with patient_lines(quick.append, seconds=30) as show:
+        show("searching", 0, 2)
+        show("searching", 2, 2)
+    assert quick == []
+    with patient_lines(slow.append, seconds=0.05) as show:
+        show("comparing (raw)", 0, 4)
+        show("comparing (relational)", 1, 4)
+        deadline = time.monotonic() + 10
+        while not slow and time.monotonic() < deadline:  # no report comes meanwhile
+            time.sleep(0.01)
+        show("searching", 0, 9)
+    assert [line.partition(":")[0] for line in slow] == ["comparing (relational)", "searching"]
+
+
 # ---- time ----------------------------------------------------------------------------------------------------------
 
 
@@ -141,6 +161,19 @@ def test_where_standard_error_is_no_terminal_lines_are_written(capsys):
     with terminal_progress(log=False) as progress:
         progress("searching", 0, 2)
     assert capsys.readouterr() == ("", "searching\n")
+
+
+@pytest.mark.parametrize("command", ["evaluate v.npz", "doctor v.npz", "compare v.npz --methods raw", "refine v.npz"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_commands_that_take_long_write_lines_unless_json_is_asked_for(command, as_json, sample, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("entourage.runtime.progress.patient_lines", lambda write, seconds: nullcontext(Lines(write)))
+    np.savez("v.npz", vectors=sample[0], labels=sample[1])
+    options = ["--out", "o.npz"] * command.startswith("refine") + ["--json"] * as_json
+    outcome = CliRunner().invoke(app, [*command.split(), *options])
+    assert outcome.exit_code == 0
+    lines = [line for line in outcome.stderr.splitlines() if not line.startswith("warning: ")]
+    assert (lines == []) == as_json, outcome.stderr
 
 
 @pytest.mark.parametrize("level", [logging.INFO, logging.WARNING])

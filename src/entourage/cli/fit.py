@@ -54,7 +54,7 @@ def fit(
     items = read_vectors(vectors, labels=labels)
     check_labelled(items, vectors, "--labels")
     try:
-        with terminal_progress(log=not as_json) as progress:
+        with terminal_progress(log=not as_json, patient=True) as progress:
             report = fit_to_folder(refiner, items, out, resume=resume, overwrite=overwrite, progress=progress)
     except KeyboardInterrupt:
         advice = resume_advice(checkpoint_for(out, recipe), "the finished epochs")

@@ -4,12 +4,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn, TaskID
 
-__all__ = ["Lines", "Stage", "bars", "duration", "standard_error_is_a_terminal", "written_line"]
+__all__ = ["Lines", "Stage", "bars", "duration", "patient_lines", "standard_error_is_a_terminal", "written_line"]
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -86,6 +87,7 @@ class Lines:
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._write, self._clock = write, clock
         self._stages: dict[str, Stage] = {}
+        self._latest: Stage | None = None
         self._last_line: dict[str, float] = {}
 
     def __call__(self, title: str, done: int, total: int) -> None:
@@ -94,10 +96,11 @@ class Lines:
         stage = self._stages.get(kind)
         waited = now - self._last_line.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES
         if stage is None or not stage.goes_on_with(done, total):
-            self._stages[kind] = Stage(title, done, total, now)
+            self._stages[kind] = self._latest = Stage(title, done, total, now)
             if waited:
                 self._line(kind, title, now)
             return
+        self._latest = stage
         was_finished, before = stage.finished is not None, stage.title
         stage.update(title, done, total, now)
         if stage.finished is None:
@@ -106,9 +109,57 @@ class Lines:
         elif title != before or (not was_finished and stage.elapsed(now) >= SECONDS_BETWEEN_LINES):
             self._line(kind, f"{title}: done in {duration(stage.elapsed(now))}", now)
 
+    @property
+    def current(self) -> str | None:
+        """What is going on now, and how far it is; None before the first report, and between two stages."""
+        stage = self._latest
+        if stage is None or stage.finished is not None:
+            return None
+        return f"{stage.title}: {_how_far(stage, self._clock())}" if stage.done else stage.title
+
     def _line(self, kind: str, text: str, now: float) -> None:
         self._last_line[kind] = now
         self._write(text)
+
+
+@contextmanager
+def patient_lines(write: Callable[[str], None], seconds: float) -> Iterator[Lines]:
+    """Lines of work that takes long: none in the first seconds, so that what is soon done, or refused, stays silent.
+
+    Parameters
+    ----------
+    write : callable
+        Is given each line.
+    seconds : float
+        How long to be silent, counted from here; then a line says what is going on, even if no report comes.
+
+    Yields
+    ------
+    Lines
+    """
+    lock, begun = Lock(), False
+
+    def written(text: str) -> None:
+        if begun:
+            write(text)
+
+    def begin() -> None:
+        nonlocal begun
+        with lock:
+            begun = True
+            if lines.current:
+                write(lines.current)
+
+    lines = Lines(written)
+    timer = Timer(seconds, begin)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lines
+    finally:
+        timer.cancel()
+        with lock:  # whatever is being written is written before anything else is
+            begun = False
 
 
 @contextmanager

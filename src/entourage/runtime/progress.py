@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from entourage.errors import InputError
-from entourage.runtime.display import Lines, bars, standard_error_is_a_terminal, written_line
+from entourage.runtime.display import Lines, bars, patient_lines, standard_error_is_a_terminal, written_line
 
 __all__ = ["Progress", "ShowProgress", "reported", "shown", "shows_progress", "terminal_progress"]
+
+SILENT_SECONDS = 5.0
+"""How long a command that usually takes seconds prints no lines."""
 
 _log = logging.getLogger("entourage")
 _log.addHandler(logging.NullHandler())  # silent unless the program that uses this library sets up logging
@@ -100,7 +103,7 @@ def shown(title: str, done: int, total: int) -> None:
 
 
 @contextmanager
-def terminal_progress(*, log: bool = True) -> Iterator[Progress]:
+def terminal_progress(*, log: bool = True, patient: bool = False) -> Iterator[Progress]:
     """Show progress on standard error: in a terminal bars, one per kind of work; elsewhere lines, now and then.
 
     The part of a title in brackets may change. Bars start with the first report, so that an error before it stands
@@ -110,18 +113,16 @@ def terminal_progress(*, log: bool = True) -> Iterator[Progress]:
     ----------
     log : bool, default True
         Whether to print lines where standard error is not a terminal.
+    patient : bool, default False
+        Whether to print no line in the first seconds, so that what is soon done, or refused, stays silent.
 
     Yields
     ------
     Progress
         What to hand to the work.
     """
-    if standard_error_is_a_terminal():
-        with bars() as show, _open(show):
-            yield show
-    else:
-        with _open(Lines(written_line) if log else _silence) as show:
-            yield show
+    with _display(log, patient) as show, _open(show):
+        yield show
 
 
 _shown: list[Progress] = []
@@ -134,6 +135,19 @@ def _open(show: Progress) -> Iterator[Progress]:
         yield show
     finally:
         _shown.remove(show)
+
+
+@contextmanager
+def _display(log: bool, patient: bool) -> Iterator[Progress]:
+    """Bars, lines or nothing, as the standard error of this moment allows."""
+    if standard_error_is_a_terminal():
+        with bars() as show:
+            yield show
+    elif log and patient:
+        with patient_lines(written_line, SILENT_SECONDS) as lines:
+            yield lines
+    else:
+        yield Lines(written_line) if log else _silence
 
 
 class _Logged:

@@ -3,14 +3,22 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
+.PHONY: demo images test attack lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
 
 demo: .venv/.train
 	$(BIN)/entourage demo --out runs/demo --overwrite
 
+# the pictures of the documentation that come from the demo; CONTRIBUTING.md says where the others come from
+images: demo
+	cd runs/demo && cp drift.png query.png retrieval.png steps.png ../../docs/images
+
 # a process for each core, each with one thread: they would only get into each other's way
 test: .venv/.dev lint
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+
+# kills at every step, tampering with every field: `make test` does a sample of it
+attack: .venv/.dev
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal -m attack tests/attacks
 
 lint: .venv/.dev
 	$(BIN)/ruff check

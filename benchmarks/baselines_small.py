@@ -63,7 +63,7 @@ def measure(training, test, settings: BaselineSettings, methods: list[str], prog
         items = unseen
         if method != "raw":
             refiner = RECIPES[method](random_state=settings.seed).fit(seen, progress=progress)
-            items = refiner.transform(unseen, progress=progress)
+            items = refiner.transform(unseen, context=unseen, progress=progress)
         values = evaluate_embeddings(items, nmi=False, progress=progress).metrics
         scores[method] = {metric: values[metric] for metric in METRICS}
     return scores

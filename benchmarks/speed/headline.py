@@ -17,7 +17,6 @@ import numpy as np
 from entourage import ContextRefiner
 from entourage.neighbors import search
 from entourage.refiner.graph import Graph
-from entourage.refiner.relations import relation_features
 from entourage.refiner.universal import universal_network
 from entourage.values import Embeddings, Neighbors
 from samples import clustered_items
@@ -73,6 +72,6 @@ def _command(file: Path) -> None:
 
 def refined_given(items: Embeddings, found: Neighbors) -> np.ndarray:
     """Relations, scores, five steps and the blend; the items are distinct, so the neighbours are the graph."""
-    graph = Graph(items, np.arange(len(items)), found, relation_features(found), copy_similarity=np.inf)
+    graph = Graph(items, np.arange(len(items)), found, copy_similarity=np.inf)
     ((last, _, _),) = universal_network().refine(items, items, found.k, STEPS, last_only=True, graph=graph)
     return last

@@ -17,7 +17,6 @@ from entourage.encoders.embedding import embed
 from entourage.figures import save
 from entourage.refiner.estimator import ContextRefiner
 from entourage.runs.figures import FigureOptions, draw
-from entourage.runs.figures.options import DRIFTING
 from entourage.runs.layout import TRAIN
 from entourage.runs.media import Media, PictureSource
 from entourage.runs.refine import RefinementNotes, fill_refinement
@@ -134,8 +133,7 @@ def _draw(folder: Path, images: ImageArray, seed: int, progress: Progress | None
     """Draw figures of the run into its folder; images: the test set."""
     run = open_refinement(folder, pictures=[images])
     for done, (kind, name) in enumerate(_PICTURES.items()):
-        options = FigureOptions(points=DRIFTING if kind == "drift" else None, seed=seed)
-        save(draw(kind, run, options), folder / f"{name}.png")
+        save(draw(kind, run, FigureOptions(seed=seed)), folder / f"{name}.png")
         if progress:
             progress("drawing pictures", done + 1, len(_PICTURES))
 

@@ -9,10 +9,11 @@
     └── MissingExtra (ImportError)   an optional part that is not installed; names the pip line
 
 The command line prints each as one sentence on standard error and exits with code 2. What works, but probably not as
-intended, is an EntourageWarning.
+intended, is an EntourageWarning. Where a message lists names, `few` keeps it short.
 """
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 __all__ = [
@@ -24,7 +25,10 @@ __all__ = [
     "MissingExtra",
     "ModelError",
     "NotFittedError",
+    "few",
 ]
+
+_SHOWN, _ALL = 3, 12
 
 
 class EntourageError(Exception):
@@ -86,6 +90,32 @@ class MissingExtra(EntourageError, ImportError):
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs an optional part that is not installed: pip install 'entourage[{extra}]'")
+
+
+def few(names: Iterable[object], what: str) -> str:
+    """List names in a message: all of them if they are few, otherwise the first and how many there are.
+
+    Parameters
+    ----------
+    names : iterable
+        What is listed, such as the columns of a file.
+    what : str
+        What they are, in the plural: "columns".
+
+    Returns
+    -------
+    str
+        The list, or "none".
+
+    Examples
+    --------
+    >>> few(["id", "label"], "columns"), few([f"v{number}" for number in range(512)], "columns")
+    ('id, label', 'v0, v1, v2, ... (512 columns)')
+    """
+    listed = [str(name) for name in names]
+    if len(listed) <= _ALL:
+        return ", ".join(listed) or "none"
+    return f"{', '.join(listed[:_SHOWN])}, ... ({len(listed):,} {what})"
 
 
 if TYPE_CHECKING:

@@ -117,12 +117,11 @@ def lines(*rows: str) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "has no column `label`; its columns are none"),
-        (TWO_SETS.replace("label", "class", 1), "has no column `label`; its columns are class, path"),
-        (TWO_SETS.replace("path", "file", 1), "has no column `path`"),
-        (TWO_SETS.replace("split", "fold", 1), "has no column `split`"),
+        ("", "has no column of paths; its columns are none"),
+        (TWO_SETS.replace("label", "kind", 1), "has no column of classes, .* are kind, path.*--label-column, or take"),
+        (TWO_SETS.replace("path", "where", 1), "has no column of paths; .* wanted one called `path` .or `file`"),
+        (TWO_SETS.replace("split", "fold", 1), "has the columns `is_query` and `is_gallery` but no column `split`"),
         (TWO_SETS.replace(",is_gallery", ",rest", 1), "has no column `is_gallery`"),
-        (TWO_SETS.replace(",", ";"), "has no column `label`; .*separated by commas"),
         (BOXED.replace("x_2", "x2", 1), "has no column `x_2`"),
         (TWO_SETS.replace("0.png,train,,", "0.png,train"), "line 2 of .* has 3 cells; wanted 5"),
         (TWO_SETS.replace("validation,1,1", "holdout,1,1"), "line 6 of .* has split holdout; wanted train or val"),
@@ -163,3 +162,69 @@ def test_a_split_the_table_does_not_have(table):
 def test_a_table_that_is_not_there(tmp_path):
     with pytest.raises(FileError, match=r"the table .*none\.csv does not exist"):
         csv_table.load("train", tmp_path / "none.csv")
+
+
+SIMPLE = lines("SKU;Filename;Category", *(f"s-{n};pics/{n}.png;{n // 3}" for n in range(6)))
+
+
+def test_a_table_without_splits_is_divided_by_class_as_a_folder_is(table):
+    path = table(SIMPLE)
+    assert csv_table.splits(path) == ("train", "test")
+    assert csv_table.load("train", path).labels.tolist() == [0, 0, 0]
+    assert csv_table.load("test", path).ids.tolist() == ["s-3", "s-4", "s-5"]
+    assert csv_table.load("all", path).ids.tolist() == [f"s-{n}" for n in range(6)]
+    thirds = table(SIMPLE.replace(";1", ";2").replace("png;0", "png;1", 1))
+    assert len(csv_table.load("train", thirds, train_share=0.67)) == 3
+    with pytest.raises(InputError, match=r"train_share is 0\.5 but .* has a column `split`; leave it out"):
+        csv_table.load("train", table(TWO_SETS), train_share=0.5)
+
+
+def test_a_table_of_paths_alone_can_be_embedded(table):
+    path = table(lines("image", *PICTURES))
+    every = csv_table.load("all", path)
+    assert (every.ids.tolist(), every.labels) == (PICTURES, None)
+    with pytest.raises(FileError, match=r"has no column of classes, .*train and test; .* or take the split all"):
+        csv_table.load("test", path)
+    empty = table(lines("path,label", *(f"{name}," for name in PICTURES)))
+    assert csv_table.load("all", empty).labels is None
+
+
+def test_columns_of_any_name_can_be_named(table):
+    path = table(lines("Nr,id,Bild,Art", "a,1,pics/0.png,wren", "b,2,pics/1.png,robin"))
+    named = {"path_column": "bild", "label_column": "Art", "id_column": "Nr"}
+    images = csv_table.load("all", path, **named)
+    assert (images.ids.tolist(), images.labels.tolist()) == (["a", "b"], ["wren", "robin"])
+    assert csv_table.splits(path, **named) == ("train", "test")
+    with pytest.raises(FileError, match=r"has no column `foto`; its columns are Nr, id, Bild, Art: .*--path-column"):
+        csv_table.load("all", path, path_column="foto")
+
+
+def test_several_columns_that_may_be_meant_are_refused_and_ours_win(table):
+    with pytest.raises(InputError, match=r"`file` and `image`, and either may hold the paths; .* with --path-column"):
+        csv_table.load("all", table(lines("file,image", "pics/0.png,pics/1.png")))
+    path = table(lines("image,path,category,label", "x,pics/0.png,y,wren"))  # category is a column of that format
+    assert csv_table.load("all", path).labels.tolist() == ["wren"]
+
+
+def test_ids_that_repeat(table):
+    text = lines("id,path", "a,pics/0.png", "a,pics/1.png")
+    with pytest.raises(InputError, match=r"lines 2 and 3 of .* have the same id, a; .* column with --id-column"):
+        csv_table.load("all", table(text))
+    with pytest.raises(FileError, match=r"line 3 of .* has id empty; wanted an id for every image"):
+        csv_table.load("all", table(text.replace("a,pics/1", ",pics/1")))
+    with pytest.warns(EntourageWarning, match="`product_id` of .* does not tell its images apart"):
+        assert csv_table.load("all", table(text.replace("id", "product_id", 1))).ids.tolist() == PICTURES[:2]
+
+
+def test_paths_from_windows_and_an_empty_path(table, tmp_path):
+    path = table(lines("path;label", "pics\\0.png;1", "pics\\1.png;2").replace("\n", "\r\n"))
+    assert value_of(csv_table.load("all", path).picture(1)) == 1
+    with pytest.raises(FileError, match=r"line 2 of .* has path empty; wanted the path of an image"):
+        csv_table.load("all", table(lines("path,label", ",1")))
+    with pytest.raises(FileError, match="has no line below its header"):
+        csv_table.load("all", table("path,label\n"))
+
+
+def test_a_cell_without_end_is_told_with_its_line(table):
+    with pytest.raises(FileError, match=r"line 2 of .* cannot be read .*; check the quotes"):
+        csv_table.load("all", table('path,label\n"' + "x" * 200_000))

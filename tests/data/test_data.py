@@ -99,7 +99,7 @@ def test_an_option_of_another_dataset_is_refused(tmp_path):
         (
             "table.csv",
             {"images_root": "."},
-            "'images_root'; wanted none, as there are none to choose from: leave it out",
+            "'images_root' of table.csv; wanted one of path_column, label_column, id_column, train_share",
         ),
     ],
 )

@@ -121,7 +121,7 @@ def test_a_transform_that_fails_is_not_taken_for_a_corrupt_image():
 
 
 def test_pictures_of_two_shapes_are_refused():
-    with pytest.raises(InputError, match=r"shapes \[\(1, 1, 1\), \(1, 2, 1\)\]"):
+    with pytest.raises(InputError, match=r"shapes \(1, 1, 1\), \(1, 2, 1\)"):
         list(decoded(numbered(2), [[0, 1]], lambda picture, row: torch.zeros(1, row + 1, 1)))
 
 

@@ -74,7 +74,7 @@ def test_all_takes_pictures_without_classes(tmp_path):
     every = folder.load("all", tmp_path)
     assert (every.ids.tolist(), every.labels) == (["1.jpg", "2.jpg"], None)
     assert every.take([1]).ids.tolist() == ["2.jpg"]
-    with pytest.raises(FileError, match=r"has no folders with images in them; .* or embed them as the split all"):
+    with pytest.raises(FileError, match=r"has no folders with images in them; .* or embed them with --split all"):
         folder.load("test", tmp_path)
 
 
@@ -119,3 +119,17 @@ def test_a_folder_that_is_not_there(tmp_path):
 def test_an_unknown_split_is_named(root):
     with pytest.raises(InputError, match=r"unknown split 'dev' of .*; wanted one of train, test, all"):
         folder.load("dev", root)
+
+
+@pytest.mark.parametrize("split", ["train", "all"])
+def test_pictures_that_are_left_out_are_told(tmp_path, split):
+    write_pictures(tmp_path, ["a/Bild 1.JPG", "a/2.webp", "b/1.png", "b/2.png", "beside.jpg", "a/.thumbs/1.jpg"])
+    for name in ("a/Thumbs.db", ".DS_Store", "a/._1.jpg", "a/IMG_1.HEIC"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.warns(EntourageWarning) as told:
+        images = folder.load(split, tmp_path)
+    assert images.ids.tolist()[:2] == ["a/2.webp", "a/Bild 1.JPG"]
+    texts = [str(each.message) for each in told]
+    assert [text for text in texts if "1 pictures of" in text and "a/IMG_1.HEIC; convert them" in text]
+    assert [text for text in texts if "lie beside the folders of its classes" in text and "beside.jpg" in text]
+    assert len(texts) == 2

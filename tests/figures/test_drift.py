@@ -11,7 +11,7 @@ from entourage.figures import drift
 from entourage.figures.appearance import Appearance
 from entourage.figures.drift import DriftPicture, at_moment, draw_drift
 from entourage.figures.free_space import FreeSpace
-from entourage.figures.label_styles import NAMED, far_apart
+from entourage.figures.label_styles import _COLOURS, NAMED, by_frequency, far_apart, styles_of
 from entourage.figures.sheet import NEUTRAL
 
 
@@ -31,6 +31,24 @@ def looks(labels=None, n=60, **shown) -> Appearance:
 
 def texts(figure) -> list[str]:
     return [text.get_text() for text in figure.axes[0].texts if text.get_text()]
+
+
+def names(picture) -> dict:
+    """The names that stand in the plane, by what they say; those of the key stand beside it."""
+    return {
+        text.get_text(): text for text in picture.axes.texts if text.get_text() and text.xy[0] < 10 and _is_name(text)
+    }
+
+
+def _is_name(text) -> bool:
+    return text.get_fontsize() == 8 and text.get_fontweight() == "bold"
+
+
+def key(picture) -> list[list[str]]:
+    """The lines of the key: a name and a count each."""
+    beside = [text for text in picture.axes.texts if text.xy[0] > 10]
+    heights = sorted({text.xy[1] for text in beside})
+    return [[text.get_text() for text in beside if text.xy[1] == height] for height in heights]
 
 
 def boxes(figure) -> list:
@@ -80,7 +98,7 @@ def test_the_name_of_a_scattered_label_stands_where_most_of_its_items_are():
     corners = np.array([[0, 0], [100, 0], [0, 80], [100, 80]])
     spots = np.repeat(corners, [24, 12, 12, 12], axis=0) + rng.normal(size=(60, 2))
     picture = DriftPicture(np.stack([spots, spots]), looks(np.zeros(60, int)), "Title")
-    (name,) = (text for text in picture.axes.texts if text.get_text() == "class 0")
+    name = names(picture)["class 0"]
     distance = np.linalg.norm(picture.places[-1] - name.xy, axis=1)
     assert distance.argmin() < 24 and distance.min() < 0.5  # inches
 
@@ -100,6 +118,15 @@ def test_places_keep_their_proportions_and_fill_the_sheet():
     assert max(np.ptp(on_paper, axis=(0, 1)) / [9.5, 6.9]) == pytest.approx(1)
 
 
+def test_a_low_cloud_does_not_lie_in_the_middle_of_an_empty_sheet():
+    positions, labels = places()
+    low = DriftPicture(positions * [1, 0.02], looks(labels), "Title")
+    assert low.height == pytest.approx(4.2) and DriftPicture(positions, looks(labels), "Title").height > 5
+    many = DriftPicture(np.zeros((1, 24, 2)), looks(np.arange(24), 24), "Title")
+    assert many.height > 5.5  # room for the key
+    check_apart(low.figure)
+
+
 def test_labels_have_a_colour_and_a_shape_and_stand_beside_their_items():
     positions, labels = places(200, 30)
     labels[labels >= NAMED] = np.arange((labels >= NAMED).sum()) + 100  # the rest are one of a kind
@@ -108,16 +135,86 @@ def test_labels_have_a_colour_and_a_shape_and_stand_beside_their_items():
     assert len(named) == NAMED and rest[3] is None
     assert len({(colour, shape) for _, colour, shape, _ in named}) == NAMED
     assert rest[1] not in {colour for _, colour, _, _ in named}
-    said = {text.get_text(): text for text in picture.axes.texts}
+    said = names(picture)
     for rows, colour, _, name in named:
         assert set(labels[rows]) == {int(name.split()[1])}
-        if name in said:
-            assert to_hex(said[name].get_color()) == colour
-            middle = np.median(picture.places[-1, rows], axis=0)
-            assert np.linalg.norm(np.array(said[name].xy) - middle) < 1
-    assert sum(name in said for *_, name in named) > 15
-    assert "other labels (" in " ".join(said)
+        assert to_hex(said[name].get_color()) == colour
+        middle = np.median(picture.places[-1, rows], axis=0)
+        assert np.linalg.norm(np.array(said[name].xy) - middle) < 1
     check_apart(picture.figure)
+
+
+def test_a_name_that_is_not_beside_its_items_has_a_line_to_one_of_them():
+    positions, labels = places(400, 24, seed=3)
+    picture = DriftPicture(positions, looks(labels, 400), "Title")
+    said, lines = names(picture), [line for line in picture.axes.lines if line.get_linestyle() == ":"]
+    assert len(said) == 24 and lines
+    for rows, colour, _, name in picture.styles:
+        mine = [
+            line for line in lines if to_hex(line.get_color()) == colour and _starts_at(line, picture.places[-1, rows])
+        ]
+        text = said[name]
+        box = text.get_window_extent().transformed(picture.axes.transData.inverted())
+        nearest = np.linalg.norm(picture.places[-1, rows] - text.xy, axis=1).min()
+        assert mine or nearest < 0.14 + max(abs(box.width), abs(box.height)) / 2 + 0.1
+        for line in mine:
+            assert abs(line.get_xydata()[1] - text.xy)[0] <= abs(box.width) / 2 + 0.1
+
+
+def _starts_at(line, spots) -> bool:
+    return bool(np.isclose(spots, line.get_xydata()[0]).all(axis=1).any())
+
+
+@pytest.mark.parametrize("travelling", [False, True])
+@pytest.mark.parametrize("most", [3000, 100])
+def test_the_key_lists_every_class_that_is_drawn_with_its_mark_and_how_many(monkeypatch, travelling, most):
+    monkeypatch.setattr(drift, "MOST_ARROWS", most)
+    positions, labels = places(300, 30)
+    sizes = {f"class {label}": 10 + label for label in range(30)}
+    picture = DriftPicture(positions, looks(labels, 300), "Title", sizes=sizes, travelling=travelling)
+    title, *lines = key(picture)
+    assert title == ["classes, and how many are drawn"]
+    wanted = [[f"class {label}", f"10 of {10 + label}"] for label in range(29, 5, -1)]  # the most frequent first
+    assert lines == [*wanted, ["6 other classes", "60"]]
+    marks = [
+        dots for dots in picture.axes.collections if len(dots.get_offsets()) == 1 and dots.get_offsets()[0, 0] > 10
+    ]
+    assert len(marks) == 25
+    for (_, colour, _, _), mark in zip([*picture.styles[1:], picture.styles[0]], marks, strict=True):
+        assert to_hex(mark.get_facecolor()[0]) == to_hex(colour)
+    shapes = [mark.get_paths()[0].vertices.tobytes() for mark in marks[:12]]
+    assert len(set(shapes)) == 12
+    check_apart(picture.figure)
+
+
+def test_of_equally_frequent_labels_the_seed_names_some_not_the_alphabet():
+    labels = np.repeat([f"{code:02}" for code in range(60)], 5)
+    spots = np.zeros((300, 2))
+    named = [[style.name for style in styles_of(labels, spots, seed=seed) if style.name] for seed in (0, 0, 1)]
+    assert named[0] == named[1] != named[2] and all(sorted(some) != sorted(set(labels))[:NAMED] for some in named)
+    assert by_frequency(np.array([1, 7, 7, 9]))[0] == 3 and by_frequency(np.array([1, 7, 7, 9]))[-1] == 0
+
+
+def test_colours_differ_for_those_who_do_not_tell_red_from_green():
+    # Machado, Oliveira and Fernandes 2009, on linear RGB; distances in CIELAB
+    seen = {
+        "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+        "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    }
+    colours = np.array([[int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)] for colour in _COLOURS])
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    for matrix in [np.eye(3), *map(np.array, seen.values())]:
+        lab = _lab(np.clip(linear @ matrix.T, 0, 1))
+        apart = np.linalg.norm(lab[:, None] - lab, axis=2) + 1e3 * np.eye(len(lab))
+        assert apart.min() > 18
+    contrast = 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05)
+    assert contrast.min() > 3  # with paper, for bold letters
+
+
+def _lab(linear) -> np.ndarray:
+    xyz = linear @ np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]).T
+    f = np.cbrt(xyz / [0.9505, 1, 1.089])
+    return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
 
 
 def test_neighbouring_labels_differ_in_colour():
@@ -131,6 +228,7 @@ def test_without_labels_all_items_look_alike():
     positions, _ = places()
     figure = draw_drift(positions, looks(), "Title")
     assert {"Title", "an item at e₀, before", "at e₂"} <= set(texts(figure))
+    assert figure.get_size_inches()[0] < 11  # no room for a key
     assert not [said for said in texts(figure) if said.startswith(("class", "other"))]
     dots = [dots for dots in figure.axes[0].collections if len(dots.get_offsets()) == 60]
     assert len(dots) == 3  # at e_0, at e_T, and their arrows
@@ -145,10 +243,10 @@ def test_pictures_of_those_that_went_farthest_with_a_line_to_their_item():
     lengths = np.linalg.norm(positions[-1] - positions[0], axis=1)
     assert len(rows) == 6 and np.bincount(labels[rows]).max() <= 2
     assert all(row in np.argsort(-lengths)[:30] for row in rows)
-    ends = [line.get_xydata()[0] for line in picture.axes.lines]
+    ends = [line.get_xydata()[0] for line in picture.axes.lines][-6:]  # those before lead to names
     np.testing.assert_allclose(ends, picture.places[-1, rows])
     picture.show(0.0)
-    np.testing.assert_allclose([line.get_xydata()[0] for line in picture.axes.lines], picture.places[0, rows])
+    np.testing.assert_allclose([line.get_xydata()[0] for line in picture.axes.lines][-6:], picture.places[0, rows])
     check_apart(picture.figure)
 
 
@@ -158,6 +256,17 @@ def test_frames_are_neutral_without_labels():
     figure = draw_drift(positions, shown, "Title", thumbnails=6)
     frames = [to_hex(patch.get_edgecolor()) for patch in figure.axes[0].patches if not patch.get_fill()]
     assert frames == 6 * [to_hex(NEUTRAL)]
+
+
+def test_a_short_text_has_a_small_frame():
+    positions, _ = places(n=12)
+    long = "words " * 40
+    picture = DriftPicture(positions, looks(n=12, texts=["word", long] * 6), "Title", thumbnails=12)
+    frames = [patch for patch in picture.axes.patches if not patch.get_fill()]
+    said = [text.get_text() for text in picture.axes.texts if text.get_fontsize() == 7]
+    widths = {text: frame.get_width() for text, frame in zip(said, frames, strict=True)}
+    assert widths["word"] < 0.6 and 1.3 < max(widths.values()) <= 1.45
+    check_apart(picture.figure)
 
 
 def test_a_full_sheet_is_not_searched_for_every_item(monkeypatch):
@@ -180,14 +289,20 @@ def test_texts_are_shown_where_there_are_no_pictures():
     assert not [text for text in texts(draw_drift(positions, looks(labels), "Title")) if text.startswith("sentence")]
 
 
-def test_thousands_of_items_are_a_density_with_mean_arrows(monkeypatch):
+def test_thousands_of_items_are_dots_of_their_class_with_mean_arrows(monkeypatch):
     monkeypatch.setattr(drift, "MOST_ARROWS", 500)
     rng = np.random.default_rng(0)
     first = rng.normal(size=(2000, 2))
     positions = np.stack([first, first + np.array([0.3, 0.0])])
-    picture = DriftPicture(positions, looks(np.arange(2000), 2000), "Title", moving=np.arange(0, 2000, 2))
+    labels = np.arange(2000) % 40
+    picture = DriftPicture(positions, looks(labels, 2000), "Title", moving=np.arange(0, 2000, 2))
     picture.show(1.0)
-    assert int(picture.hexagons.get_array().sum()) == 2000
+    assert sorted(row for _, rows in picture._dots for row in rows) == list(range(2000))
+    for dots, rows in picture._dots:
+        np.testing.assert_allclose(dots.get_offsets(), picture.places[-1, rows])
+    assert [len(rows) for _, rows in picture._dots] == [16 * 50] + NAMED * [50]
+    assert len({to_hex(dots.get_facecolor()[0]) for dots, _ in picture._dots}) == 1 + len(_COLOURS)
+    assert len(names(picture)) == NAMED
     assert 20 < len(picture.arrows.U) < 400
     move = picture.places[1, 0] - picture.places[0, 0]
     np.testing.assert_allclose(picture.arrows.U, move[0] * picture.arrow_scale)

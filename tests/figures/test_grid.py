@@ -5,7 +5,7 @@ import pytest
 from tests.figures.legible import check_legible
 
 from entourage.errors import InputError
-from entourage.figures.grid import draw_grid
+from entourage.figures.grid import draw_grid, draw_grids
 
 VALUES = np.array([[61.25, 62.0, np.nan], [60.0, 64.04, 63.0]])
 
@@ -34,11 +34,38 @@ def test_every_cell_says_its_number():
     check_legible(figure)
 
 
-def test_axes_name_the_settings_and_the_bar_what_is_measured():
-    axes, bar = grid().axes
+def test_axes_name_the_settings_and_the_title_what_is_measured():
+    (axes,) = grid().axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["2", "4", "8"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2"]
-    assert (axes.get_xlabel(), axes.get_ylabel(), bar.get_ylabel()) == ("neighbours", "blocks", "recall@1, %")
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title("left")) == ("neighbours", "blocks", "recall@1, %")
+
+
+def test_scores_stand_side_by_side_with_what_is_in_use_and_what_raw_vectors_have():
+    scores = {"recall@1, %": VALUES, "MAP@R, %": VALUES / 2}
+    raw = {"recall@1, %": 70.0, "MAP@R, %": 20.0}
+    figure = draw_grids(scores, (4, 8), (1, 2, 3), "k", "T", "Title", references=raw, used=(8, 3))
+    titles = [axes.get_title("left") for axes in figure.axes]
+    assert titles == ["recall@1, %   raw vectors: ★ 70.0", "MAP@R, %   raw vectors: 20.0"]  # nothing is as good as raw
+    for axes, starred in zip(figure.axes, ([], ["★ 32.0"]), strict=True):
+        assert [text.get_text() for text in axes.texts if text.get_text().startswith("★")] == starred
+        bold = [
+            label.get_text()
+            for label in axes.get_yticklabels() + axes.get_xticklabels()
+            if label.get_fontweight() == "bold"
+        ]
+        assert bold == ["8", "3"]
+        (dashed,) = [patch for patch in axes.patches if patch.get_linestyle() != "solid"]
+        assert (dashed.get_x() + dashed.get_width() / 2, dashed.get_y() + dashed.get_height() / 2) == pytest.approx(
+            (2, 1)
+        )
+    assert figure.get_supxlabel() == "★ best; dashed: in use (k = 8, T = 3)"
+    check_legible(figure)
+
+
+def test_a_few_tenths_are_not_the_whole_way_from_dark_to_light():
+    low, high = grid(np.array([[50.0, 50.1, 50.2], [50.1, 50.3, 50.2]])).axes[0].images[0].get_clim()
+    assert high - low == pytest.approx(2.0) and (low + high) / 2 == pytest.approx(50.15)
 
 
 def test_the_best_is_framed_starred_and_bold():

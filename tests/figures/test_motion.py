@@ -55,6 +55,20 @@ def test_a_moment_shows_dots_where_they_are_then():
 
 
 @pytest.mark.parametrize("most", [30, 3000])
+def test_legend_and_key_are_those_of_the_still_picture(monkeypatch, most):
+    monkeypatch.setattr(drift, "MOST_ARROWS", most)
+    positions = np.random.default_rng(0).normal(size=(3, 40, 2))
+    shown = Appearance(np.arange(40), np.repeat([f"class {code}" for code in range(8)], 5))
+    film = drift_frames(positions, shown, "Title").picture.axes
+    still = drift.draw_drift(positions, shown, "Title").axes[0]
+    said = [sorted(text.get_text() for text in axes.texts if text.get_text()) for axes in (film, still)]
+    moved = [[text.replace("at e₂", "now").replace("e₂", "now") for text in each] for each in said]
+    assert sorted(moved[0]) == sorted(moved[1]) and sum(text.startswith("class ") for text in said[0]) == 16
+    last = list(drift_frames(positions, shown, "Title", per_step=1))[-1]
+    assert (last[:, int(last.shape[1] * 10.3 / 12.75) :] < 120).any()  # the key is not cut off
+
+
+@pytest.mark.parametrize("most", [30, 3000])
 def test_the_key_calls_what_moves_now(monkeypatch, most):
     monkeypatch.setattr(drift, "MOST_ARROWS", most)
     said = [text.get_text() for text in moving_frames().picture.axes.texts]
@@ -62,11 +76,11 @@ def test_the_key_calls_what_moves_now(monkeypatch, most):
     assert not any("e₂" in text for text in said)
 
 
-def test_a_density_has_dots_that_travel(monkeypatch):
+def test_of_thousands_all_dots_travel(monkeypatch):
     monkeypatch.setattr(drift, "MOST_ARROWS", 30)
     picture = moving_frames().picture
     ((dots, rows),) = picture._dots
-    assert len(rows) == 30
+    assert len(rows) == 40
     picture.show(1.0)
     np.testing.assert_allclose(dots.get_offsets(), picture.places[2, rows])
 

@@ -24,6 +24,8 @@ def test_legend_and_axes_say_what_is_shown(figure):
         "recall@1: 50.0 → 55.0 %",
         "MAP@R: 20.0 → 40.0 %",
     ]
+    plain = draw_steps({"recall@1": [0.5, 0.6]}, "Title", ends=False).axes[0].get_legend()
+    assert [text.get_text() for text in plain.get_texts()] == ["recall@1"]
     assert axes.get_xlabel() == "after t steps (e₀: before)\na note"
     assert axes.get_ylabel() == "points gained over e₀"
     assert figure.get_suptitle() == "Title"

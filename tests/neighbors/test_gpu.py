@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
-from entourage.neighbors import cpu, gpu, search
+from entourage.neighbors import cpu, gpu, index, search
+from entourage.runtime import devices
 from entourage.values import Embeddings
 
 
@@ -19,7 +21,7 @@ def test_torch_finds_what_the_processor_finds(monkeypatch, k, tile_values):
     vectors = np.unique(items_of(200, 16).vectors, axis=0)[:80]
     hidden = np.where(np.arange(80) % 4, np.arange(80), -1)
     wanted = next(iter(cpu.best_of_gallery(vectors, vectors, hidden, k, 80, 80)))
-    found = list(gpu.best_of_gallery(vectors, vectors, hidden, k, "cpu"))
+    found = list(gpu.best_of_gallery(vectors, torch.from_numpy(vectors), hidden, k))
     np.testing.assert_array_equal(np.concatenate([rows for _, rows, _ in found]), wanted[1])
     np.testing.assert_array_equal(np.concatenate([similarities for *_, similarities in found]), wanted[2])
 
@@ -30,12 +32,12 @@ def test_a_machine_with_a_card_searches_there(monkeypatch, dim, k):
     items, used = items_of(60, dim), []
     wanted = search(items, k=k)
 
-    def on_the_processor(queries, gallery, hidden, k, device, best=gpu.best_of_gallery):
-        used.append(device)
-        return best(queries, gallery, hidden, k, "cpu")
+    def card():
+        used.append(devices.graphics_card())
+        return torch.device("cpu")
 
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr(gpu, "best_of_gallery", on_the_processor)
+    monkeypatch.setattr(index, "graphics_card", card)
     seen = []
     found = search(items, k=k, progress=lambda *call: seen.append(call))
     assert [device.type for device in used] == ["cuda"] and seen[-1] == ("searching neighbours", 60, 60)

@@ -28,6 +28,15 @@ def test_without_copies_every_item_is_a_node_with_its_nearest_neighbours():
     np.testing.assert_array_equal(graph.relations, relation_features(found))
 
 
+@pytest.mark.parametrize("shorter", [1, 4, 6, 100])
+def test_shorter_lists_are_those_of_another_search_where_there_are_no_copies(shorter):
+    items = Embeddings.from_vectors(clusters(seed=1, n_classes=4, per_class=10)[0])
+    graph, wanted = build_graph(items, 50).shortened(shorter), build_graph(items, shorter)
+    np.testing.assert_array_equal(graph.neighbors.rows, wanted.neighbors.rows)
+    np.testing.assert_array_equal(graph.relations, wanted.relations)
+    assert build_graph(items, 5).shortened(6) is None and build_graph(with_copies(), 6).shortened(shorter) is None
+
+
 def test_copies_share_one_node_and_are_nobodys_neighbours_twice():
     graph = build_graph(with_copies(), 5)
     np.testing.assert_array_equal(graph.stands_for, [*range(40), *range(10)])

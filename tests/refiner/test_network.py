@@ -83,7 +83,7 @@ def test_a_step_is_softmax_attention_over_the_item_and_its_neighbours(case):
     refiner, vectors, _ = case
     k = min(refiner.n_neighbors_, len(vectors) // 4)
     states, weights = refined_by_loops(refiner.network_, vectors, k, refiner.n_steps_)
-    trajectory, attention = refiner.trajectory(vectors), refiner.attention(vectors)
+    trajectory, attention = refiner.trajectory(vectors, context=vectors), refiner.attention(vectors, context=vectors)
     for t, expected in enumerate(states):
         np.testing.assert_allclose(trajectory[t], expected, atol=1e-5)
     shares = weights / weights.sum(axis=1, keepdims=True)
@@ -159,16 +159,18 @@ def test_queries_that_are_in_the_gallery_by_id_get_what_the_gallery_gets(case):
     refiner, vectors, _ = case
     items = Embeddings.from_vectors(vectors, ids=[f"{i:04}" for i in range(len(vectors))])
     some = items.take(np.arange(5, len(vectors), 7))
-    refined, inside = refiner.transform(some, context=items), refiner.transform(items)
+    refined, inside = refiner.transform(some, context=items), refiner.transform(items, context=items)
     np.testing.assert_allclose(refined.vectors, inside.vectors[5::7], atol=1e-6)
-    seen, among = refiner.attention(some, context=items), refiner.attention(items)
+    seen, among = refiner.attention(some, context=items), refiner.attention(items, context=items)
     np.testing.assert_array_equal(seen.neighbor_ids, among.neighbor_ids[5::7])
 
 
 def test_a_query_without_an_id_that_equals_a_gallery_vector_is_recognised_as_its_copy(case):
     refiner, vectors, _ = case
     np.testing.assert_allclose(
-        refiner.transform(vectors[::9], context=vectors.copy()), refiner.transform(vectors)[::9], atol=1e-6
+        refiner.transform(vectors[::9], context=vectors.copy()),
+        refiner.transform(vectors, context=vectors)[::9],
+        atol=1e-6,
     )
 
 
@@ -207,7 +209,7 @@ def test_copies_change_nothing_for_the_originals(case, noise):
 
 def test_copies_attend_to_others_and_not_to_each_other(untaught):
     vectors = np.repeat(clusters(seed=3, n_classes=10)[0], 3, axis=0)
-    attention = untaught.attention(vectors)
+    attention = untaught.attention(vectors, context=vectors)
     assert not (attention.neighbor_ids // 3 == np.arange(len(vectors))[:, None] // 3).any()
     assert all(len(set((row // 3).tolist())) == len(row) for row in attention.neighbor_ids)
 
@@ -224,7 +226,7 @@ def test_what_was_learned_from_large_classes_does_no_harm_where_classes_are_pair
     changes = []
     for seed in range(10, 13):
         vectors, labels = clusters(seed, n_classes=200, per_class=2, noise=0.8)
-        changes.append(scores(taught_dense.transform(vectors), labels)[1] - scores(vectors, labels)[1])
+        changes.append(scores(taught_dense.transform(vectors, context=vectors), labels)[1] - scores(vectors, labels)[1])
     assert np.mean(changes) > -0.01
 
 
@@ -235,12 +237,16 @@ def test_both_kinds_come_back_from_disk_as_they_were(tmp_path, case):
     refiner, vectors, _ = case
     refiner.save(tmp_path / "model")
     loaded = ContextRefiner.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.transform(vectors), refiner.transform(vectors))
+    np.testing.assert_array_equal(
+        loaded.transform(vectors, context=vectors), refiner.transform(vectors, context=vectors)
+    )
     np.testing.assert_array_equal(loaded.transform(vectors[::3], vectors), refiner.transform(vectors[::3], vectors))
     assert loaded.report() == refiner.report() and loaded.n_parameters_ == refiner.n_parameters_
     kept = ContextRefiner().fit(vectors[:5])
     kept.save(tmp_path / "nothing")
-    np.testing.assert_array_equal(ContextRefiner.load(tmp_path / "nothing").transform(vectors), unit(vectors))
+    np.testing.assert_array_equal(
+        ContextRefiner.load(tmp_path / "nothing").transform(vectors, context=vectors), unit(vectors)
+    )
 
 
 def test_a_network_comes_back_from_its_arrays_with_map_and_fallback(taught):

@@ -78,7 +78,9 @@ def test_the_papers_settings_help_unseen_classes_too():
     X, y = noisy_clusters(seed=0)
     test_X, test_y = noisy_clusters(seed=1)
     refiner = PaperRefiner(epochs=8).fit(X, y)
-    before, after = (evaluate(Z, test_y, nmi=False).metrics for Z in (test_X, refiner.transform(test_X)))
+    before, after = (
+        evaluate(Z, test_y, nmi=False).metrics for Z in (test_X, refiner.transform(test_X, context=test_X))
+    )
     assert after["map@r"] > before["map@r"] + 0.03
 
 
@@ -108,7 +110,7 @@ def test_a_saved_refiner_gives_the_same_output_to_the_bit(tmp_path, seen, unseen
     refiner = PaperRefiner(**QUICK, out_dim=out_dim).fit(*seen)
     refiner.save(tmp_path / "model")
     loaded = PaperRefiner.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.transform(unseen), refiner.transform(unseen))
+    np.testing.assert_array_equal(loaded.transform(unseen, context=unseen), refiner.transform(unseen, context=unseen))
     assert loaded.get_params() == refiner.get_params()
     assert loaded.report() == refiner.report() == json.loads(json.dumps(refiner.report()))
 
@@ -157,7 +159,7 @@ def test_each_step_of_a_trajectory_is_the_output_with_that_many_blocks(seen, uns
 
 def test_attention_is_shared_out_among_the_neighbours_and_never_the_item_itself(refiner, unseen):
     items = Embeddings.from_vectors(unseen, ids=[f"picture {i}" for i in range(len(unseen))])
-    attention = refiner.attention(items)
+    attention = refiner.attention(items, context=items)
     assert attention.weights.shape == (3, len(unseen), 5)
     np.testing.assert_allclose(attention.weights.sum(axis=2), 1, atol=1e-6)
     assert (attention.weights > 0).all()
@@ -250,10 +252,10 @@ def test_a_bad_setting_is_refused_by_its_name(seen, name, value):
 
 
 def test_unusable_data_are_refused(refiner, seen, unseen):
-    X = seen[0]
+    X, few = seen[0], unseen[:5]
     for call, error, message in [
         (lambda: PaperRefiner(**QUICK).fit(X), InputError, "no labels"),
-        (lambda: refiner.transform(unseen[:5]), InputError, "5 vectors"),
+        (lambda: refiner.transform(few, context=few), InputError, "5 vectors"),
     ]:
         with pytest.raises(error, match=message):
             call()

@@ -80,7 +80,7 @@ def test_a_few_vectors_are_returned_as_they_are_with_a_warning(n, identical):
 @pytest.mark.parametrize("n", [1, 2, 30, 300])
 def test_a_refiner_at_work_leaves_one_or_identical_vectors_where_they_are(untaught, n):
     vectors = np.repeat(clusters(seed=12)[0][:1], n, axis=0)
-    np.testing.assert_allclose(untaught.transform(vectors), unit(vectors), atol=1e-6)
+    np.testing.assert_allclose(untaught.transform(vectors, context=vectors), unit(vectors), atol=1e-6)
     gallery = clusters(seed=12)[0]
     np.testing.assert_allclose(untaught.transform(gallery, context=vectors).shape, gallery.shape)
     assert np.isfinite(untaught.transform(vectors, context=gallery)).all()

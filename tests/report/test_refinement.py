@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from tests.report.conftest import items_of
 from tests.report.reading import check_whole, find
 
 from entourage.report.refinement import refinement_page
+from entourage.runs.figures.matches import moved_matches
+from entourage.runs.figures.refinement import changed_queries
 from entourage.runs.media import Media
 from entourage.runs.refine import write_refinement
 from entourage.runs.refinement_run import open_refinement
@@ -21,19 +24,69 @@ def html(labelled):
     return refinement_page(open_refinement(labelled), []).html()
 
 
-def test_the_headline_has_the_scores_of_the_run(html, labelled):
+UP, DOWN, UNCLEAR = ({"low": low, "high": high} for low, high in ((0.01, 0.1), (-0.1, -0.01), (-0.1, 0.1)))
+SCORES = {"recall@1": 0.5, "recall@10": 0.8, "map@r": 0.3, "nmi": 0.6}
+
+
+def said_of(labelled, **changes) -> tuple[str, str]:
+    """The headline, and what follows it, of scores that changed so: (difference, interval) by name."""
+    after = {name: score + changes.get(name, (0, None))[0] for name, score in SCORES.items()}
+    intervals = {name: interval for name, (_, interval) in changes.items() if interval}
+    run = open_refinement(labelled)
+    document = run.document | {"metrics_before": SCORES, "metrics": after, "intervals": intervals}
+    page = refinement_page(replace(run, document=document), [])
+    return page.headline, page.lede.partition(" On average")[0]
+
+
+def test_the_headline_names_what_changed_clearly_and_no_other_score(labelled):
+    rise, fall, unclear = (0.05, UP), (-0.05, DOWN), (-0.05, UNCLEAR)
+    changes = {"recall@1": rise, "map@r": rise, "recall@10": fall}
+    assert said_of(labelled, **changes) == ("Refinement raised recall@1 and MAP@R.", "Recall@10 fell.")
+    changes = {"recall@1": unclear, "map@r": rise, "recall@10": unclear, "nmi": (-0.1, None)}
+    assert said_of(labelled, **changes) == ("Refinement raised MAP@R.", "NMI fell.")
+    headline, lede = said_of(labelled, **{"recall@1": fall, "map@r": rise})
+    assert headline == "Refinement raised MAP@R and lowered recall@1." and lede.startswith("On average")
+    headline, lede = said_of(labelled, **{"recall@1": unclear, "recall@10": fall})  # neither of the two that come first
+    assert headline == "Refinement lowered recall@10." and lede.startswith("On average")
+    headline, _ = said_of(labelled, **{"recall@1": unclear, "map@r": (0.05, UNCLEAR)})
+    assert headline == "Refinement changed no score clearly."
+
+
+def test_numbers_are_said_once(labelled, reports):
+    html = reports["labelled"].read_text(encoding="utf-8")
     document = json.loads((labelled / "metrics.json").read_text())
-    said = find(html, "p", "headline")[0].text
+    words = " ".join(each.text for each in find(html, "body"))
     for scores in (document["metrics_before"], document["metrics"]):
-        assert f"{100 * scores['recall@1']:.1f}" in said and f"{100 * scores['map@r']:.1f}" in said
-    assert said.startswith("Refinement ")
+        for name in ("recall@1", "map@r"):  # elsewhere equal numbers may be of other metrics
+            assert f"{100 * scores[name]:.1f} " not in words and f"{100 * scores[name]:.1f}%" not in words
+    facts = [each.text for each in find(html, "tr")]
+    assert facts.count("items60") == 1 and not {"queries60", "gallery60"} & set(facts)
+    assert sum(bool(re.match(r"(refiner\.)?(n )?steps", fact)) for fact in facts) == 1
+    assert sum(bool(re.match(r"(refiner\.random state|seed)", fact)) for fact in facts) == 1
+    assert sum("12 neighbours" in fact or fact.startswith("refiner.n neighbors") for fact in facts) == 1
 
 
-def test_what_fell_is_said_at_once(html, labelled):
+def test_the_query_that_is_drawn_is_not_listed_again(labelled, reports):
+    run = open_refinement(labelled)
+    first = str(run.items.ids[int(changed_queries(run, 2)[0])])
+    drawn = reports["labelled"].read_text(encoding="utf-8")
+    listed = [[each.text for each in find(html, "header")] for html in (refinement_page(run, []).html(), drawn)]
+    assert [any(f"item {first}" in text for text in texts) for texts in listed] == [True, False]
+    headings = [each.text for each in find(drawn, "h3")]
+    assert "Biggest wins besides the query above" in headings and "Biggest losses" in headings
+
+
+def test_each_query_says_where_its_matches_went(labelled):
+    run = open_refinement(labelled)
+    html = refinement_page(run, []).html()
+    for row in (int(run.gains.argmax()), int(run.gains.argmin())):
+        said = moved_matches(run, row)
+        assert re.match(r"\d of 9 matches (rose|fell) from ranks? [\d, …]+ to [\d, …]+$", said) and said in html
+
+
+def test_how_far_vectors_moved_is_said(html, labelled):
     document = json.loads((labelled / "metrics.json").read_text())
-    fell = [name for name, value in document["metrics"].items() if value < document["metrics_before"][name]]
     said = find(html, "p", "lede")[0].text.lower()
-    assert all(name in said for name in fell if name not in ("recall@1", "map@r"))
     assert "% of its 10 nearest neighbours" in said
     moved = document["movement"]  # a cosine says little without that of two different items beside it
     to_input, between = (f"{moved[f'mean_cosine_{of}']:.3f}" for of in ("to_input", "of_two_inputs"))
@@ -83,14 +136,10 @@ def test_settings_and_versions_are_those_of_the_run(html, labelled):
     run = json.loads((labelled / "run.json").read_text())
     rows = {each.text for each in find(html, "tr")}
     assert f"python{run['versions']['python']}" in rows and f"seed{run['seed']}" in rows
-    assert "refiner.steps5" in rows and "refiner.scoreruniversal" in rows
-    assert f"refiner.n neighbors{run['settings']['refiner']['n_neighbors']}" in rows
-
-
-def test_steps_of_a_run_that_kept_none_for_all_are_told(labelled):
-    run = open_refinement(labelled)
-    run.run["settings"]["refiner"]["steps"] = None
-    assert "refiner.steps5" in {each.text for each in find(refinement_page(run, []).html(), "tr")}
+    assert "steps5" in rows and "refiner.scoreruniversal" in rows
+    assert f"contexttransductive: {run['settings']['refiner']['n_neighbors']} neighbours among the items" in " ".join(
+        rows
+    )
 
 
 def test_without_labels_nothing_is_judged(bare, html):

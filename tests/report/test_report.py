@@ -24,9 +24,9 @@ def test_a_report_is_whole_and_needs_nothing_else(reports, name):
 @pytest.mark.parametrize(
     ("name", "sections"),
     [
-        ("labelled", ["Scores", "Protocol", "Figures", "Wins and losses", "Settings", "Versions"]),
-        ("bare", ["Protocol", "Figures", "What changed most", "Settings", "Versions"]),
-        ("trained", ["Scores", "Protocol", "Figures", "Found and missed", "Settings", "Versions"]),
+        ("labelled", ["Scores", "Figures", "Wins and losses", "Protocol", "Settings", "Versions"]),
+        ("bare", ["Figures", "What changed most", "Protocol", "Settings", "Versions"]),
+        ("trained", ["Scores", "Figures", "Found and missed", "Protocol", "Settings", "Versions"]),
     ],
 )
 def test_a_report_says_all_in_its_order(reports, name, sections):
@@ -94,8 +94,7 @@ def test_a_run_is_asked_once_what_it_has(labelled, monkeypatch):
     assert drawing.draw_all(labelled) == [] and asked == [labelled]
 
 
-def test_the_drift_shows_the_items_that_the_demo_draws(labelled, monkeypatch):
-    from entourage import demo
+def test_figures_are_drawn_as_plot_draws_them_but_for_the_scores_of_the_table(labelled, monkeypatch):
     from entourage.report import drawing
 
     asked = []
@@ -106,7 +105,7 @@ def test_the_drift_shows_the_items_that_the_demo_draws(labelled, monkeypatch):
 
     monkeypatch.setattr(type(drawing.FIGURES["drift"]), "draw", refuse)
     drawing._drawn("drift", labelled, 3)
-    assert (asked[0].points, asked[0].seed) == (demo.DRIFTING, 3)
+    assert asked == [drawing.FigureOptions(seed=3, in_report=True)]
 
 
 @pytest.mark.parametrize("error", [InputError, FileNotFoundError])

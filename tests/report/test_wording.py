@@ -1,13 +1,14 @@
 import pytest
 
-from entourage.report.wording import change_mark, changes_in_words, flattened, metric_meaning, metric_title, readable
-
-BEFORE = {"recall@1": 0.5, "recall@2": 0.75, "map@r": 0.4, "nmi": 0.9}
-AFTER = {"recall@1": 0.625, "recall@2": 0.7, "map@r": 0.41, "nmi": 0.9}
-INTERVALS = {
-    "recall@1": {"difference": 0.125, "low": 0.1, "high": 0.15},
-    "map@r": {"difference": 0.01, "low": -0.05, "high": 0.07},
-}
+from entourage.report.wording import (
+    change_mark,
+    flattened,
+    in_sentence,
+    metric_meaning,
+    metric_title,
+    readable,
+    without_repeats,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,17 +26,18 @@ def test_a_mark_is_as_sure_as_the_interval(difference, interval, mark):
     assert change_mark(difference, interval) == mark
 
 
-def test_the_sentence_says_a_verb_once_and_what_stayed():
-    up = {"low": 0.01, "high": 0.1}
-    both = changes_in_words(BEFORE, AFTER, {"recall@1": up, "map@r": up}, ["recall@1", "map@r"])
-    assert both == "raised recall@1 from 50.0 to 62.5 % and MAP@R from 40.0 to 41.0 %"
-    mixed = changes_in_words(BEFORE, AFTER, INTERVALS, ["map@r", "recall@2"])
-    assert mixed == "left MAP@R about the same (40.0 to 41.0 %) and lowered recall@2 from 75.0 to 70.0 %"
+def test_counts_that_are_the_same_are_said_once():
+    same = {"items": 90, "classes": 90, "queries": 90, "gallery": 90, "self_matches_removed_by_id": 90}
+    assert without_repeats(same) == {"items": 90, "classes": 90}
+    assert (
+        without_repeats(other := {"items": 90, "queries": 90, "gallery": 700}) == {"items": 90, "gallery": 700} != other
+    )
 
 
 def test_metrics_are_named_and_explained():
     assert metric_meaning("recall@8") == "one of 8 is right" and metric_meaning("seconds") == ""
     assert metric_title("map-trapezoid") == "mAP, trapezoid"
+    assert [in_sentence(name) for name in ("nmi", "recall@10", "map")] == ["NMI", "recall@10", "mAP"]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,9 @@ import pytest
 from PIL import Image
 
 from entourage.errors import CorruptImage, EntourageWarning, InputError
-from entourage.runs.media import Media, PictureSource, appearance_of, check_pictures
+from entourage.runs.media import Media, PictureSource, appearance_of
 from entourage.runs.refinement_run import RefinementRun
 from entourage.values import Embeddings
-
-SETS = ((3, None), (6, None), (2, ["b/2.png", "elsewhere"]))  # how many vectors, and their ids
 
 
 @pytest.fixture
@@ -62,23 +60,8 @@ def test_pictures_that_are_gone_are_a_warning(photos, tmp_path):
     shutil.rmtree(photos)
     with pytest.warns(EntourageWarning, match="cannot be loaded again, and ids are shown instead"):
         assert run.appearance.kind == "ids"
-    with pytest.warns(EntourageWarning, match="2 of 2 items have no picture"):
+    with pytest.warns(EntourageWarning, match="there are  pictures for 2 items, and no ids in common"):
         assert appearance_of(items, 0, [], None).picture is None
-
-
-def test_without_ids_there_must_be_as_many_pictures_as_vectors(photos, tmp_path):
-    half, whole, ids = (Embeddings(np.eye(n, dtype=np.float32), names) for n, names in SETS)
-    test, both = PictureSource(str(photos)), PictureSource(str(photos), split="train,test")
-    check_pictures(test, half)
-    check_pictures(both, whole)
-    check_pictures(both, half, half)
-    check_pictures(test, ids)
-    with pytest.raises(InputError, match=r"has 3 pictures in the split test for 6 vectors.*--split train,test takes"):
-        check_pictures(test, whole)
-    with pytest.raises(InputError, match="has 3 pictures in the split test for 2 vectors"):
-        check_pictures(test, half, half.take([0, 1]))
-    with pytest.warns(EntourageWarning, match="there are 3 pictures for 6 items without ids"):
-        assert run_of(whole, test, tmp_path).appearance.kind == "ids"
 
 
 def test_vectors_are_no_pictures_and_texts_are_not_shown_beside_pictures(tmp_path):

@@ -8,6 +8,7 @@ from tests.runs.samples import COUNT, fitted, halves, items
 
 from entourage.errors import InputError
 from entourage.evaluation import evaluate_embeddings
+from entourage.neighbors import exact
 from entourage.refiner.estimator import ContextRefiner
 from entourage.runs import refine_request
 from entourage.runs.open import open_run
@@ -62,22 +63,6 @@ def test_queries_and_gallery_are_what_each_is_by_itself(files, model, steps):
     assert result.protocol["steps"] == (5 if steps is None else steps)
 
 
-def searches(request: RefineRequest) -> int:
-    """How often neighbours were searched for from beginning to end."""
-    events = []
-    refine(request, progress=lambda *event: events.append(event))
-    return sum(title == "searching neighbours" and done == total for title, done, total in events)
-
-
-def test_a_gallery_is_searched_once_whatever_is_written(files):
-    asked = {"model": files / "model", "context": files / "g.npz", "out": files / "o.npz", "overwrite": True}
-    alone = searches(RefineRequest(files / "q.npz", **asked))
-    both = {"context_out": files / "go.npz"}
-    assert alone == searches(RefineRequest(files / "q.npz", **asked, **both)) == 1
-    # A run also keeps the nearest items before and after.
-    assert searches(RefineRequest(files / "q.npz", **asked, **both, run=files / "run")) == alone + 2
-
-
 @pytest.mark.parametrize("run", [False, True])
 def test_each_file_is_read_once(files, monkeypatch, run):
     read, real = [], refine_request.read_vectors
@@ -98,6 +83,40 @@ def test_a_run_has_the_scores_of_its_result_and_labels_change_nothing(files):
     assert kept.document()["scores"]["before"] == opened.document["metrics_before"]
     assert json.loads(json.dumps(kept.document()))["run"] == str(files / "run")
     assert opened.document["protocol"]["refiner"] == str(files / "model")
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """How many queries were searched among how many items, search by search."""
+    seen = []
+
+    def counted(queries, gallery, *rest, search=exact.top_k):
+        seen.append((len(queries), len(gallery)))
+        return search(queries, gallery, *rest)
+
+    monkeypatch.setattr(exact, "top_k", counted)
+    return seen
+
+
+@pytest.mark.parametrize("model", [None, "model"], ids=["universal", "fitted"])
+@pytest.mark.parametrize("steps", [None, 2])
+@pytest.mark.parametrize("written", [{}, {"context_out": "go.npz"}, {"run": "run"}], ids=["", "both", "run"])
+def test_a_gallery_is_searched_in_itself_once_whatever_is_written(files, searches, model, steps, written):
+    options = {name: files / value for name, value in written.items()} | {"steps": steps}
+    options |= {"out": files / "o.npz", "model": model and files / model}
+    few = items().take(np.arange(9))
+    np.savez(files / "few.npz", vectors=few.vectors, ids=few.ids)
+    refine(RefineRequest(files / "few.npz", context=files / "g.npz", **options))
+    after = [(9, COUNT // 2)] * 2 if "run" in written else []  # a run keeps the nearest items before and after
+    assert searches == [(COUNT // 2, COUNT // 2), (9, COUNT // 2), *after]
+
+
+@pytest.mark.parametrize("options", [{}, {"steps": 2}, {"neighbors": 5}, {"model": "model", "steps": 2}])
+def test_a_set_is_searched_in_itself_once(files, searches, options):
+    if "model" in options:
+        options = options | {"model": files / options["model"]}
+    refine(RefineRequest(files / "all.npz", out=files / "o.npz", **options))
+    assert searches == [(COUNT, COUNT)]
 
 
 def test_a_refiner_says_what_a_run_records_of_it():

@@ -23,3 +23,15 @@ def test_other_warnings_go_where_they_went_before():
     with pytest.warns(EntourageWarning, match="afterwards"):
         warnings.warn("afterwards", EntourageWarning, stacklevel=1)
     assert messages == []
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_what_was_collected_before_an_error_is_not_lost(shown):
+    told = []
+    with warnings.catch_warnings(record=True) as again:
+        warnings.simplefilter("always", EntourageWarning)
+        with pytest.raises(ValueError, match="no such model"), collected_warnings(told.append if shown else None):
+            warnings.warn("few items", EntourageWarning, stacklevel=1)
+            raise ValueError("no such model")
+    assert told == ["few items"] * shown
+    assert [str(each.message) for each in again] == ["few items"] * (not shown)

@@ -67,7 +67,8 @@ class QueryExpansion(VectorMethod, _Expansion):
     replaced, this is query expansion with database augmentation. Nothing is learned.
     QueryExpansion(k=8, alpha=0) averages each item with its 8 neighbours: "NN only" in Table 4 of Attend to Context.
 
-    **transform depends on the whole batch: items are expanded by those they are given with.**
+    **transform depends on what is there: items are expanded by those they are given with and the items of fit**, if
+    there was a fit.
 
     Parameters
     ----------
@@ -79,6 +80,9 @@ class QueryExpansion(VectorMethod, _Expansion):
     blend : float
         Share of the item's own vector put back at the end.
     """
+
+    def _learn(self, items: Embeddings) -> None:
+        self.items_ = items
 
     def _moved(self, items: Embeddings) -> Embeddings:
         return self._expanded(items, gallery_too=True)

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from entourage.errors import InputError, NotFittedError
 from entourage.neighbors import search_blocks
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
+from entourage.refiner.memory import with_fitted
 from entourage.values import Embeddings, Neighbors, label_codes
 
 __all__ = ["Chain", "LinearMap", "Method", "Raw", "VectorMethod", "with_random_state"]
@@ -123,8 +124,11 @@ class Method(BaseEstimator, ABC):
 class VectorMethod(SameKindTransformer, Method):
     """A method that produces vectors, and ranks by them. A subclass implements `_moved(items)` instead of `_rank`."""
 
+    items_: Embeddings | None = None
+    """The items of fit, where items are moved by their neighbours: `transform` finds neighbours among them, too."""
+
     def transform(self, X: Any) -> Any:
-        """New vectors of the same items.
+        """New vectors of the same items, which can be compared with those of the items of fit.
 
         Parameters
         ----------
@@ -136,7 +140,9 @@ class VectorMethod(SameKindTransformer, Method):
             Of length 1, computed in float32 and returned in the floating type of X; Embeddings keep ids and labels.
         """
         table = self._checked(X)
-        return self._same_kind(table, self._moved(table.embeddings()).vectors)
+        items = table.embeddings()
+        together = items if self.items_ is None else with_fitted(items, self.items_)
+        return self._same_kind(table, self._moved(together).vectors[: len(items)])
 
     @abstractmethod
     def _moved(self, items: Embeddings) -> Embeddings:
@@ -216,9 +222,11 @@ class Chain(VectorMethod, auto_wrap_output_keys=None):
     def _learn(self, items: Embeddings) -> None:
         self.first_ = clone(self.first).fit(items)
         self.second_ = clone(self.second).fit(self.first_.transform(items))
+        remembers = getattr(self.second_, "items_", None) is not None
+        self.items_ = items if remembers else None
 
     def _moved(self, items: Embeddings) -> Embeddings:
-        return self.second_.transform(self.first_.transform(items))
+        return self.second_._moved(self.first_._moved(items))
 
     def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         return self.second_.rank(self.first_.transform(items), k)

@@ -6,7 +6,6 @@ Anything wrong with files, values or settings ends in one sentence and exit code
 """
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
@@ -20,12 +19,13 @@ from entourage.cli.doctor import doctor
 from entourage.cli.embed import embed
 from entourage.cli.evaluate import evaluate
 from entourage.cli.fit import fit
+from entourage.cli.output import printed_warnings
 from entourage.cli.plot import plot
 from entourage.cli.refine import refine
 from entourage.cli.report import report
 from entourage.cli.train import train
 from entourage.cli.usage import Commands
-from entourage.errors import EntourageError, EntourageWarning
+from entourage.errors import EntourageError
 from entourage.runtime.extras import as_missing_extra
 
 __all__ = ["app", "main"]
@@ -60,8 +60,7 @@ def one_sentence_errors(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> None:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", EntourageWarning)  # the commands print them
+            with printed_warnings():
                 command(*args, **options)
         except BrokenPipeError:  # `entourage ... | head` has seen enough
             raise

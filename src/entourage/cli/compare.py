@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entourage.cli.options import Json, Labels, Vectors, check_labelled
+from entourage.cli.options import IdColumn, Json, LabelColumn, Labels, Vectors, check_labelled
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import EntourageError, InputError
 
@@ -20,6 +20,8 @@ __all__ = ["compare"]
 def compare(
     vectors: Vectors,
     labels: Labels = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
     split: Annotated[
         str,
         typer.Option(
@@ -30,7 +32,8 @@ def compare(
         str, typer.Option(help="all, or comma-separated names; an unknown name lists them all.")
     ] = "all",
     seeds: Annotated[
-        int, typer.Option(min=1, help="Number of seeds, counted from 0; scores are averaged over them.")
+        int,
+        typer.Option(metavar="<int>", min=1, help="Number of seeds, counted from 0; scores are averaged over them."),
     ] = 1,
     per_class: Annotated[
         bool, typer.Option("--per-class", help="Also show the queries and classes that the last refiner made worse.")
@@ -52,7 +55,7 @@ def compare(
     chosen = select_methods("all" if methods == "all" else [name.strip() for name in methods.split(",")])
     if against not in {spec.name for spec in chosen}:
         raise InputError(f"--against is {against}, which is not compared; add it to --methods or name another")
-    items = read_vectors(vectors, labels=labels)
+    items = read_vectors(vectors, labels=labels, id_column=id_column, label_column=label_column)
     check_labelled(items, vectors, "--labels")
     training, test = split_half(items) if split == "half" else _split_by_file(items, vectors, split)
     described = "half of the classes" if split == "half" else f"given by {split}"
@@ -74,8 +77,9 @@ def compare(
 def _split_by_file(items: "Embeddings", vectors: Path, split: str) -> "tuple[Embeddings, Embeddings]":
     from entourage.comparison.splits import split_given
     from entourage.stores.labels import read_labels
+    from entourage.stores.tables import SPLIT
 
     try:
-        return split_given(items, read_labels(split, vectors, items))
+        return split_given(items, read_labels(split, vectors, items, column=SPLIT))
     except EntourageError as error:
         raise InputError(f"--split is {split}, not half, and cannot be used as a file: {error}") from error

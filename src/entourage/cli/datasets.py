@@ -19,13 +19,16 @@ __all__ = ["datasets"]
 
 def datasets(
     action: Annotated[
-        str | None, typer.Argument(help="get: download the dataset NAME. Default: list all datasets.", metavar="[get")
+        str | None, typer.Argument(help="Download the dataset NAME. Without it, all are listed.", metavar="get")
     ] = None,
-    name: Annotated[str | None, typer.Argument(help="Name of a dataset, as listed.", metavar="NAME]")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of a dataset, as listed.", metavar="NAME")] = None,
     root: Annotated[Path | None, typer.Option(help="Folder that holds the datasets. Default: $ENTOURAGE_DATA.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the datasets and what is present under --root, or download one."""
+    """List the datasets, or download one.
+
+    The list says which of them are present under --root.
+    """
     from entourage import data
     from entourage.runtime.progress import terminal_progress
 

@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import DataOptions, ImageSource, Json, Overwrite, Root, Strict, Workers
+from entourage.cli.options import (
+    DataOptions,
+    IdColumn,
+    ImageSource,
+    Json,
+    LabelColumn,
+    Overwrite,
+    PathColumn,
+    Root,
+    Strict,
+    Workers,
+    data_options_of,
+)
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import InputError
 from entourage.runtime.extras import require
@@ -18,7 +30,10 @@ def embed(
     images: ImageSource,
     model: Annotated[
         list[str],
-        typer.Option(help="A run of `entourage train`, or a Hugging Face vision model; several make an ensemble."),
+        typer.Option(
+            metavar="MODEL",
+            help="A run of `entourage train`, or a Hugging Face vision model; several make an ensemble.",
+        ),
     ],
     out: Annotated[Path, typer.Option(help="File for the vectors: .npz or .parquet; .npy with a .csv beside it.")],
     split: Annotated[
@@ -28,6 +43,9 @@ def embed(
         ),
     ] = "test",
     root: Root = None,
+    path_column: PathColumn = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
     data_options: DataOptions = None,
     shard_size: Annotated[int, typer.Option(help="Number of pictures to embed between two writes to disk.")] = 4096,
     workers: Workers = None,
@@ -42,15 +60,17 @@ def embed(
     They are written with ids and labels, for `fit`, `refine`, `evaluate` and `compare` to read.
     """
     from entourage import data
-    from entourage.runtime.config import from_pairs
+    from entourage.runs.encoders import recorded_columns
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import check_streamable
 
     require("torch", "embedding pictures")
     check_streamable(out, overwrite=overwrite)
     _check_different(model)
+    named = {"path_column": path_column, "label_column": label_column, "id_column": id_column}
+    options = recorded_columns(model, images) | data_options_of(data_options, **named)
     with collected_warnings(lambda text: print_warnings([text])) as warnings:
-        pictures = data.load(images, split, root, **from_pairs(data_options or []))
+        pictures = data.load(images, split, root, **options)
 
         from entourage.encoders.shards import embed_to_file, parts_of
         from entourage.runs.encoders import encoder_of, warn_of_corrupt

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import Json, Labels, Seed, Vectors, check_labelled
+from entourage.cli.options import IdColumn, Json, LabelColumn, Labels, Seed, Vectors, check_labelled
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import InputError
 
@@ -15,6 +15,8 @@ __all__ = ["evaluate"]
 def evaluate(
     vectors: Vectors,
     labels: Labels = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
     gallery: Annotated[Path | None, typer.Option(help="Vectors to search in. Default: VECTORS themselves.")] = None,
     gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
     no_match: Annotated[
@@ -45,15 +47,18 @@ def evaluate(
     from entourage.evaluation import evaluate_embeddings
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
+    from entourage.stores.columns import columns_where_present
     from entourage.stores.reading import same_file
 
     if gallery is None and gallery_labels is not None:
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
-    items = read_vectors(vectors, labels=labels, exclusions=exclusions)
+    columns = {"id_column": id_column, "label_column": label_column}
+    items = read_vectors(vectors, labels=labels, exclusions=exclusions, **columns)
     check_labelled(items, vectors, "--labels")
     target = None
     if gallery is not None:
-        target = read_vectors(gallery, labels=gallery_labels, exclusions=exclusions)
+        columns = columns_where_present(gallery, gallery_labels, **columns)
+        target = read_vectors(gallery, labels=gallery_labels, exclusions=exclusions, **columns)
         check_labelled(target, gallery, "--gallery-labels")
         if same_file(gallery, vectors):
             if gallery_labels is not None and np.any(np.asarray(target.labels, str) != np.asarray(items.labels, str)):

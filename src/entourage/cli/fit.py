@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import Json, Labels, Overwrite, Seed, Vectors, check_labelled
+from entourage.cli.options import IdColumn, Json, LabelColumn, Labels, Overwrite, Seed, Vectors, check_labelled
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.runtime.extras import require
 
@@ -16,6 +16,8 @@ def fit(
     vectors: Vectors,
     out: Annotated[Path, typer.Option(help="Folder for the model.")],
     labels: Labels = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
     recipe: Annotated[str, typer.Option(help="relational, or paper (the method as published).")] = "relational",
     neighbors: Annotated[
         int | None,
@@ -25,7 +27,10 @@ def fit(
         int | None, typer.Option(help="Number of steps, or of blocks for paper. Default: 5; paper: 8.")
     ] = None,
     out_dim: Annotated[
-        int | None, typer.Option(min=1, help="Paper only: dimensions of the refined vectors. Default: as the input.")
+        int | None,
+        typer.Option(
+            metavar="<int>", min=1, help="Paper only: dimensions of the refined vectors. Default: as the input."
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Paper only: maximum number of epochs. Default: 30.")] = None,
     patience: Annotated[
@@ -41,7 +46,10 @@ def fit(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Learn from labels how to refine VECTORS, and write a model folder."""
+    """Learn from labels how to refine VECTORS.
+
+    What is learned is written as a model folder, for `refine --model`.
+    """
     from entourage.runs.fit import build_refiner, check_model_place, checkpoint_for, fit_to_folder
     from entourage.runs.unfinished import resume_advice
     from entourage.runtime.progress import terminal_progress
@@ -51,7 +59,7 @@ def fit(
     check_model_place(out, recipe=recipe, resume=resume, overwrite=overwrite)
     of_the_paper = {"out_dim": out_dim, "epochs": epochs, "patience": patience, "learning_rate": learning_rate}
     refiner = build_refiner(recipe, neighbors=neighbors, blocks=blocks, seed=seed, **of_the_paper)
-    items = read_vectors(vectors, labels=labels)
+    items = read_vectors(vectors, labels=labels, id_column=id_column, label_column=label_column)
     check_labelled(items, vectors, "--labels")
     try:
         with terminal_progress(log=not as_json, patient=True) as progress:

@@ -12,22 +12,37 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DataOptions",
+    "IdColumn",
     "ImageSource",
     "Json",
+    "LabelColumn",
     "Labels",
     "Overwrite",
+    "PathColumn",
     "Root",
     "Seed",
     "Strict",
     "Vectors",
     "Workers",
     "check_labelled",
+    "data_options_of",
 ]
 
 Vectors = Annotated[Path, typer.Argument(help="Vectors: .npy, .npz or .parquet.", metavar="VECTORS")]
 Labels = Annotated[
     str | None,
-    typer.Option(help="Labels: .npy, .csv or .txt, or the name of a column of VECTORS. Default: its own labels."),
+    typer.Option(
+        help="Labels: .npy, .csv, .txt, .json or .parquet, or the name of a column of VECTORS. Default: its own labels."
+    ),
+]
+PathColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Column of a .csv that holds the paths of the pictures.")
+]
+LabelColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Column that holds the labels. Default: label, class, category, ...")
+]
+IdColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Column that holds the ids. Default: id, sku, item_id, ...")
 ]
 ImageSource = Annotated[
     str,
@@ -44,7 +59,9 @@ Root = Annotated[
 DataOptions = Annotated[
     list[str] | None,
     typer.Option(
-        "--data-option", help="Option of the dataset as name=value, such as train_share=0.8; may be repeated."
+        "--data-option",
+        metavar="NAME=VALUE",
+        help="Option of the dataset as name=value, such as train_share=0.8; may be repeated.",
     ),
 ]
 Strict = Annotated[
@@ -53,9 +70,25 @@ Strict = Annotated[
 Workers = Annotated[int | None, typer.Option(help="Number of threads that decode pictures. Default: one per core.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random numbers.")]
+Seed = Annotated[int, typer.Option(metavar="<int>", min=0, max=2**32 - 1, help="Seed of all random numbers.")]
 
 
 def check_labelled(items: "Embeddings", path: Path, option: str) -> None:
     if items.labels is None:
-        raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}")
+        column = "" if path.suffix.lower() == ".npy" else ", or name their column with --label-column"
+        raise InputError(f"{path} has no labels of its own; wanted one per vector: give them with {option}{column}")
+
+
+def data_options_of(pairs: list[str] | None, **columns: str | None) -> dict:
+    """The options of a dataset: those given as name=value, and the columns that are named."""
+    from entourage.runtime.config import from_pairs
+
+    options, named = from_pairs(pairs or []), {name: value for name, value in columns.items() if value is not None}
+    for name in ("name_or_path", "root", "split"):
+        if name in options:
+            raise InputError(f"--data-option {name} is {options[name]}, which is no option of the data; leave it out")
+    for name in options.keys() & named.keys():
+        raise InputError(
+            f"--{name.replace('_', '-')} is {named[name]} and --data-option {name} is {options[name]}; leave one out"
+        )
+    return options | named

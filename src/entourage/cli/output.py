@@ -2,20 +2,36 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from entourage.runtime.warnings import collected_warnings
+
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["facts", "print_report", "print_warnings", "side_by_side"]
+__all__ = ["facts", "print_report", "print_warnings", "printed_warnings", "side_by_side"]
+
+_printed: set[str] = set()  # in this command
+
+
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """Print every warning that is issued in the block and that no command collects."""
+    _printed.clear()
+    with collected_warnings(lambda text: print_warnings([text])):
+        yield
 
 
 def print_warnings(warnings: list[str]) -> None:
+    """Print warnings on standard error, each once in a command, whether it is issued or comes with a result."""
     for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        if warning not in _printed:
+            typer.echo(f"warning: {warning}", err=True)
+            _printed.add(warning)
 
 
 def facts(values: Mapping[str, Any], *, percent: bool = False) -> str:

@@ -16,7 +16,8 @@ def plot(
     kind: Annotated[
         str,
         typer.Argument(
-            help="Kind of figure: drift, query, steps, sheet, training, ...; an unknown name lists those of RUN."
+            help="Kind of figure: drift, query, steps, sheet, training, ...; an unknown name lists those of RUN.",
+            metavar="KIND",
         ),
     ],
     run: Annotated[
@@ -25,10 +26,13 @@ def plot(
     out: Annotated[Path, typer.Option(help="File for the figure: .png, .pdf or .svg; .mp4 or .gif for an animation.")],
     query: Annotated[str | None, typer.Option(help="The id of the query to show. Default: one that changed.")] = None,
     points: Annotated[
-        int | None, typer.Option(min=2, help="Draw at most this many items, in whole classes where labels are known.")
+        int | None,
+        typer.Option(
+            metavar="<int>", min=2, help="Draw at most this many items. Default: as many as can be told apart."
+        ),
     ] = None,
     slices: Annotated[
-        int | None, typer.Option(min=2, help="Number of slices to cut the embedding of the run into.")
+        int | None, typer.Option(metavar="<int>", min=2, help="Number of slices to cut the embedding of the run into.")
     ] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,

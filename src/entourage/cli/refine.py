@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entourage.cli.options import DataOptions, Json, Overwrite, Root, Vectors
+from entourage.cli.options import (
+    DataOptions,
+    IdColumn,
+    Json,
+    LabelColumn,
+    Overwrite,
+    PathColumn,
+    Root,
+    Vectors,
+    data_options_of,
+)
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
 
 if TYPE_CHECKING:
@@ -59,8 +69,15 @@ def refine(
         typer.Option(help="With --run: the images that VECTORS were computed from: a dataset, a folder or a .csv."),
     ] = None,
     split: Annotated[
-        str, typer.Option(help="With --pictures: their split; `query,gallery` for queries and a gallery.")
-    ] = "test",
+        str | None,
+        typer.Option(
+            help="With --pictures: their split; `query,gallery` for queries and a gallery. Default: the one that "
+            "VECTORS match, by id or by number."
+        ),
+    ] = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    path_column: PathColumn = None,
     root: Root = None,
     data_options: DataOptions = None,
     texts: Annotated[
@@ -76,7 +93,6 @@ def refine(
     """
     from entourage.runs.refine import RefineRequest
     from entourage.runs.refine import refine as refine_file
-    from entourage.runtime.config import from_pairs
     from entourage.runtime.progress import terminal_progress
 
     request = RefineRequest(
@@ -92,10 +108,13 @@ def refine(
         run=run,
         labels=labels,
         context_labels=context_labels,
+        label_column=label_column,
+        id_column=id_column,
         pictures=pictures,
         split=split,
         root=root,
-        data_options=from_pairs(data_options or []),
+        path_column=path_column,
+        data_options=data_options_of(data_options),
         texts=texts,
         context_texts=context_texts,
         overwrite=overwrite,

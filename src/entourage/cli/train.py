@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import DataOptions, ImageSource, Json, Overwrite, Root, Strict, Workers
+from entourage.cli.options import (
+    DataOptions,
+    IdColumn,
+    ImageSource,
+    Json,
+    LabelColumn,
+    Overwrite,
+    PathColumn,
+    Root,
+    Strict,
+    Workers,
+    data_options_of,
+)
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.runtime.extras import require
 from entourage.runtime.warnings import collected_warnings
@@ -38,11 +50,15 @@ def train(
     ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:1.")] = None,
     workers: Workers = None,
-    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed of all random numbers.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="<int>", min=0, max=2**32 - 1, help="Seed of all random numbers.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="Any other setting as name=value, such as loss_options.margin=0.1; may be repeated."
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any other setting as name=value, such as loss_options.margin=0.1; may be repeated.",
         ),
     ] = None,
     config: Annotated[
@@ -50,6 +66,9 @@ def train(
         typer.Option(help="A TOML file of settings; it overrides --preset, and options given here override it."),
     ] = None,
     root: Root = None,
+    path_column: PathColumn = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
     data_options: DataOptions = None,
     nmi: Annotated[bool, typer.Option("--nmi/--no-nmi", help="Cluster the test pictures for NMI.")] = True,
     strict: Strict = False,
@@ -62,7 +81,6 @@ def train(
     The run folder holds the encoder, the settings, the log, and its scores on the test classes.
     """
     from entourage.runs.train_settings import train_settings
-    from entourage.runtime.config import from_pairs
 
     require("torch", "training an encoder")
     flags = {"encoder": encoder, "loss": loss, "epochs": epochs, "learning_rate": learning_rate, "dim": dim}
@@ -80,7 +98,9 @@ def train(
         system=system,
         settings=chosen,
         root=root,
-        data_options=from_pairs(data_options or []),
+        data_options=data_options_of(
+            data_options, path_column=path_column, label_column=label_column, id_column=id_column
+        ),
         nmi=nmi,
         strict=strict,
         resume=resume,

@@ -1,7 +1,8 @@
 """Before any training: whether refinement will help these vectors, and why.
 
-Everything comes from one neighbourhood graph among distinct items, the one that refinement itself uses, and with labels
-from one ranking more. docs/doctor.md gives the rules of the verdict and where they come from.
+Everything comes from one neighbourhood graph among distinct items, the one that refinement itself uses. With labels the
+items are refined by it, without training, and scored before and after: the verdict is what happened. docs/doctor.md
+gives the rules of the verdict and where they come from.
 
 N items, G distinct ones, k neighbours, C classes. Memory is O(N k).
 """
@@ -14,30 +15,26 @@ from scipy.stats import skew
 
 from entourage.comparison.findings import Diagnosis, Finding
 from entourage.comparison.splits import labels_of
+from entourage.comparison.verdict import CLASSES_TO_LEARN_FROM, verdict
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.movement import mean_cosine
-from entourage.neighbors import search_blocks
-from entourage.refiner.graph import Graph, build_graph
-from entourage.refiner.universal import LEAST_ITEMS, Forecast, universal_network
+from entourage.neighbors import search, search_blocks
+from entourage.refiner.graph import Graph, build_graph, most_neighbors
+from entourage.refiner.settings import RefinerSettings
+from entourage.refiner.universal import JUDGED, Forecast, forecast, universal_network
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
+from entourage.runtime.randomness import generator
 from entourage.values import Embeddings, Neighbors, as_embeddings, label_codes
 
-__all__ = ["doctor", "examine", "verdict"]
+__all__ = ["doctor", "examine"]
 
 PURITY_OF = 8
 HUBNESS_AT = 10
-LEAST_K, MOST_K = 4, 24
-LEAST_POSSIBLE = 0.3
-# The rules of the verdict; docs/doctor.md has the measurements behind them.
-PURE = 0.95
-LITTLE_ROOM = 0.03
-LEAST_ABOVE_CHANCE, CLEARLY_ABOVE_CHANCE = 0.15, 0.4
-FEW_DIMENSIONS = 24
-CLASSES_TO_LEARN_FROM = 6
 # From where on a note points it out.
 _HUBS = 2.0
 _NARROW = 0.5
 _EXAMPLES = 5
+_SAMPLE = 2000  # items that the structure is measured of
 
 
 @shows_progress
@@ -92,12 +89,12 @@ def examine(items: Embeddings, *, progress: Progress | None = None) -> Diagnosis
     >>> examine(Embeddings.from_vectors(vectors)).verdict.partition(":")[0]
     'refinement should help'
     """
-    network = universal_network()
-    graph = build_graph(items, network.n_neighbors, progress)
-    chances = network.scorer.probabilities(graph.relations) if graph.neighbors.k else None
-    findings = [*_copies(items, graph), *_forecast(graph, chances), *_hubness(graph), _cone(items)]
+    bare = Embeddings(items.vectors, items.ids, named=items.named)
+    graph = build_graph(items, universal_network().n_neighbors, progress)
+    expected = forecast(bare, graph=graph)
+    findings = [*_copies(items, graph), *_expected(expected), _structure(items), *_hubness(graph), _cone(items)]
     if items.labels is not None:
-        findings += [*_purity(graph), *_scores(items, progress), *_class_sizes(items, findings)]
+        findings += [*_purity(graph), *_scores(items, graph, expected, progress), *_class_sizes(items)]
         findings += [*_copies_across_labels(items, graph.stands_for), _confusable_classes(graph)]
     values = {found.name: found.value for found in findings}
     return Diagnosis(_protocol(items, graph), tuple(findings), verdict(values, items.dim))
@@ -115,79 +112,6 @@ def _protocol(items: Embeddings, graph: Graph) -> dict[str, Any]:
     }
 
 
-# ---- the verdict ---------------------------------------------------------------------------------------------------
-
-
-def verdict(values: dict[str, Any], dimensions: int) -> str:
-    """Decide from the findings whether refinement helps.
-
-    Parameters
-    ----------
-    values : name -> value
-        The findings.
-    dimensions : int
-        Dimensions of the vectors.
-
-    Returns
-    -------
-    str
-        One line: whether refinement helps, the main reason and what to do next.
-    """
-    if values["distinct_items"] < LEAST_ITEMS:
-        return _line("will not help", _obstacle(values), "collect more items")
-    return _verdict_with_labels(values) if "map@r" in values else _verdict_without_labels(values, dimensions)
-
-
-def _verdict_without_labels(values: dict[str, Any], dimensions: int) -> str:
-    purity, obstacle = values["estimated_purity"], _obstacle(values)
-    belong = f"about {100 * purity:.0f} % of the nearest neighbours seem to belong together"
-    if obstacle:
-        return _line(
-            "will not help", obstacle, "give labels, if there are any, to see whether learning from them would"
-        )
-    if purity >= PURE:
-        return _line("will do little", f"neighbours are already pure, {belong}", "use the vectors as they are")
-    if dimensions < FEW_DIMENSIONS:
-        reason = f"{belong}, but in {dimensions} dimensions even random vectors may look so"
-        return _line("may help", reason, "give labels to be certain")
-    return _line("should help", belong, "entourage refine, or entourage fit if there are labels")
-
-
-def _verdict_with_labels(values: dict[str, Any]) -> str:
-    if not values["possible_purity"]:
-        return _line("will not help", "no class has two distinct items", "collect more items per class")
-    if values["chance_purity"] == 1:
-        return _line("cannot be judged", "all items are of one class", "give labels that differ, or none")
-    obstacle, learnable = _obstacle(values), values["usable_classes"] >= CLASSES_TO_LEARN_FROM
-    missing = values["possible_map@r"] - values["map@r"]
-    if missing < LITTLE_ROOM:
-        reason = f"neighbours are already pure, MAP@R is {100 * missing:.1f} points below the best possible"
-        return _line("will do little", reason, "use the vectors as they are")
-    if values["above_chance"] < LEAST_ABOVE_CHANCE:
-        reason = "the nearest neighbours are hardly more often of an item's class than any others"
-        return _line("will not help", reason, "check the labels, or try another encoder")
-    if obstacle and not learnable:
-        return _line("will not help", obstacle, f"collect {CLASSES_TO_LEARN_FROM} classes or more to learn from")
-    share = f"{100 * (1 - values['room']):.0f} % of the nearest neighbours that could be of an item's class are"
-    compare = "entourage compare, which learns from half of the classes and is scored on the others"
-    if obstacle:
-        return _line("may help", f"{share}, but only labels can teach which", compare)
-    if values["possible_purity"] < LEAST_POSSIBLE:
-        return _line("may help", f"{share}, but there are few of them", f"collect more items per class, or {compare}")
-    if values["above_chance"] < CLEARLY_ABOVE_CHANCE:
-        return _line("may help", f"only {share}", compare)
-    return _line("should help", share, "entourage fit" if learnable else "entourage refine, as there are few classes")
-
-
-def _obstacle(values: dict[str, Any]) -> str | None:
-    """Why refinement without labels would not help, or None if it should."""
-    return Forecast(values["estimated_purity"] or 0.0, values["distinct_items"]).warning
-
-
-def _line(outcome: str, reason: str | None, advice: str) -> str:
-    return f"refinement {outcome}: {reason}. Next: {advice}."
-
-
 # ---- without labels ------------------------------------------------------------------------------------------------
 
 
@@ -203,24 +127,39 @@ def _copies(items: Embeddings, graph: Graph) -> list[Finding]:
     ]
 
 
-def _forecast(graph: Graph, chances: np.ndarray | None) -> list[Finding]:
-    """What the universal scorer expects, from its probabilities (G, k) that both ends of an edge are of one class."""
-    if chances is None:
-        return [Finding("estimated_purity", None), Finding("suggested_k", None)]
-    expected, of_last = chances.sum(axis=1).mean(), chances[:, -1].mean()
-    beyond = of_last >= 0.5  # the list ends among neighbours that seem to be of the class: there are more
-    k = int(np.clip(round(float(expected) * (1 + beyond)), LEAST_K, MOST_K))
-    k = min(k, max(len(graph.items) // 4, 1))  # refinement uses no more
-    nearest = min(PURITY_OF, graph.neighbors.k)
-    why = f"{expected:.1f} of {graph.neighbors.k} seem to be of the same class{', even the last' * bool(beyond)}"
+def _expected(expected: Forecast) -> list[Finding]:
+    """What the universal scorer expects of the items."""
+    names = ("estimated_purity", "same_class_neighbors")
+    if expected.distinct == 1:
+        return [Finding(name, None) for name in names]
+    looked_at = min(JUDGED, most_neighbors(expected.distinct))
+    note = "the share that the universal scorer judges to be of the same class"
     return [
-        Finding(
-            "estimated_purity",
-            float(chances[:, :PURITY_OF].mean()),
-            f"of the {nearest} nearest, the share that the universal scorer judges to be of the same class",
-        ),
-        Finding("suggested_k", k, f"neighbours to attend to, `entourage refine VECTORS --neighbors {k}`: {why}"),
+        Finding(names[0], expected.purity, f"of the {min(PURITY_OF, looked_at)} nearest, {note}"),
+        Finding(names[1], expected.same_class, f"how many of the {looked_at} nearest seem to be of the same class"),
     ]
+
+
+def _structure(items: Embeddings) -> Finding:
+    """How much nearer the nearest are than in vectors of the same mean and covariance that form no groups.
+
+    Gaussian vectors m + g (X - m) / sqrt(n - 1), g (n, n) standard normal, have the mean m and covariance of X (n, d).
+    """
+    if len(items) <= PURITY_OF + 1:
+        return Finding("structure", None)
+    rng = generator(0)
+    by_id = np.argsort(items.ids, kind="stable")  # what is drawn does not depend on the order of the rows
+    sample = items.vectors[by_id[rng.permutation(len(items))[:_SAMPLE]]].astype(np.float64)
+    mean = sample.mean(axis=0)
+    random = mean + rng.standard_normal((len(sample), len(sample))) @ (sample - mean) / np.sqrt(len(sample) - 1)
+    real, unstructured = (_distance_of_nearest(vectors) for vectors in (sample, random))
+    ratio = real / unstructured if unstructured else 1.0
+    return Finding("structure", ratio, "distance of the nearest relative to random vectors; 1 where nothing is grouped")
+
+
+def _distance_of_nearest(vectors: np.ndarray) -> float:
+    similarities = search(Embeddings.from_vectors(vectors), k=PURITY_OF).similarities
+    return float((1 - similarities).clip(min=0).mean())
 
 
 def _hubness(graph: Graph) -> list[Finding]:
@@ -273,11 +212,32 @@ def _purity(graph: Graph) -> list[Finding]:
     ]
 
 
-def _scores(items: Embeddings, progress: Progress | None) -> list[Finding]:
+def _scores(items: Embeddings, graph: Graph, expected: Forecast, progress: Progress | None) -> list[Finding]:
     names = ("recall@1", "map@r")
     if len(items) == 1:
-        return [Finding(name, None) for name in (*names, "possible_map@r")]
+        return [Finding(name, None) for name in (*names, "possible_map@r", *(f"refined_{name}" for name in names))]
+    alone = int((np.unique(labels_of(items), return_counts=True)[1] == 1).sum())
+    before = _mean_scores(items, names, progress)
+    after = _mean_scores(_refined(items, graph, expected, progress), names, progress)
+    return [
+        *(Finding(name, before[name], "of the vectors as they are") for name in names),
+        Finding("possible_map@r", 1 - alone / len(items), "items alone in their class count as 0"),
+        *(Finding(f"refined_{name}", after[name], "of the vectors refined without labels") for name in names),
+    ]
 
+
+def _refined(items: Embeddings, graph: Graph, expected: Forecast, progress: Progress | None) -> Embeddings:
+    """As `entourage refine` returns them without labels: as they are, where the forecast is that it would not help."""
+    if expected.warning:
+        return items
+    network, steps = universal_network(), RefinerSettings.n_steps
+    *_, (vectors, _, _) = network.refine(
+        items, items, network.n_neighbors, steps, progress, last_only=True, graph=graph
+    )
+    return items.replace_vectors(vectors)
+
+
+def _mean_scores(items: Embeddings, names: tuple[str, ...], progress: Progress | None) -> dict[str, float]:
     def rank(unlabelled: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         for block, found in search_blocks(unlabelled, k=k):
             yield block, found
@@ -285,15 +245,10 @@ def _scores(items: Embeddings, progress: Progress | None) -> list[Finding]:
                 progress("ranking", block.stop, len(items))
 
     scores = evaluate_ranking(items, rank)
-    alone = int((np.unique(labels_of(items), return_counts=True)[1] == 1).sum())
-    return [
-        *(Finding(name, float(scores[name].mean()), "of the vectors as they are") for name in names),
-        Finding("possible_map@r", 1 - alone / len(items), "items alone in their class count as 0"),
-    ]
+    return {name: float(scores[name].mean()) for name in names}
 
 
-def _class_sizes(items: Embeddings, findings: list[Finding]) -> list[Finding]:
-    k = next(found.value for found in findings if found.name == "suggested_k")
+def _class_sizes(items: Embeddings) -> list[Finding]:
     sizes = np.unique(labels_of(items), return_counts=True)[1]
     alone = int((sizes == 1).sum())
     usable = len(sizes) - alone
@@ -306,9 +261,7 @@ def _class_sizes(items: Embeddings, findings: list[Finding]) -> list[Finding]:
             "classes_with_one_item", alone, "collect more of these: as queries they have nothing to find" * bool(alone)
         ),
         Finding(
-            "classes_below_k",
-            int((sizes < k).sum()) if isinstance(k, int) else None,
-            "with fewer items than suggested k",
+            "small_classes", int((sizes <= JUDGED).sum()), f"with fewer others than the {JUDGED} that items attend to"
         ),
     ]
 

@@ -95,7 +95,7 @@ class Refined(VectorMethod):
     def _moved(self, items: Embeddings) -> Embeddings:
         if self.universal:  # it learns nothing, and judges by the items themselves whether it would help
             return items.replace_vectors(self.refiner_.fit_transform(_without_labels(items)).vectors)
-        return self.refiner_.transform(items)
+        return self.refiner_.transform(items, context=items)
 
 
 def _without_labels(items: Embeddings) -> Embeddings:

@@ -23,7 +23,7 @@ from entourage.runtime.config import check_known, check_name, check_options
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
-__all__ = ["DATASETS", "describe", "get", "load", "splits"]
+__all__ = ["COLUMNS", "DATASETS", "describe", "get", "load", "splits"]
 
 DATASETS = {
     "cars": "entourage.data.sets.cars",
@@ -41,6 +41,7 @@ _BUILT_IN = "glyphs"
 _BY_PATH = ("csv", "folder", "vectors")
 _NAMED = [name for name in DATASETS if name not in _BY_PATH]
 _OF_VECTORS = (".npy", ".npz", ".parquet")
+COLUMNS = ("path_column", "label_column", "id_column")  # options of what has named columns
 _FOR_PROGRAMS = ("images_root", "progress")  # what a loader takes from the functions here, and nobody sets by name
 
 
@@ -97,6 +98,7 @@ def splits(
     (('train', 'test'), ('train', 'query', 'gallery'))
     """
     module, where = _module_and_place(name_or_path, root)
+    _check_options(name_or_path, module, options)
     return module.splits(**where, **options) if hasattr(module, "splits") else tuple(module.EXPECTED)
 
 
@@ -193,7 +195,9 @@ def _check_options(name: str | PathLike[str], module: ModuleType, options: dict[
     takes = [each.name for each in signature(module.load).parameters.values() if each.kind is each.KEYWORD_ONLY]
     known = [each for each in takes if each not in _FOR_PROGRAMS]
     chosen = {each: value for each, value in options.items() if not (each in takes and callable(value))}  # progress
-    for option in chosen:
+    for option, value in chosen.items():
+        if option in COLUMNS and option not in known:
+            raise InputError(f"{option} is {value!r}, but there are no such columns in {name}; leave it out")
         check_name(option, known, "option", f"of {name}")
     check_options(module.load, chosen)
 

@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from entourage.data.image_set import ImageSet, Items
-from entourage.errors import CorruptImage, InputError
+from entourage.errors import CorruptImage, InputError, few
 from entourage.runtime.progress import Progress
 
 __all__ = ["PictureBatch", "Transform", "check_decodable", "decoded"]
@@ -137,7 +137,9 @@ def _finished(rows: np.ndarray, futures: list[Future[Tensor]], strict: bool) -> 
             corrupt.append(error.path)
     shapes = {tuple(picture.shape) for picture in pictures}
     if len(shapes) > 1:
-        raise InputError(f"the transform makes pictures of shapes {sorted(shapes)}; wanted one shape: resize or crop")
+        raise InputError(
+            f"the transform makes pictures of shapes {few(sorted(shapes), 'shapes')}; wanted one shape: resize or crop"
+        )
     stacked = torch.stack(pictures) if pictures else torch.empty(0)
     return PictureBatch(np.array(kept, rows.dtype), stacked, tuple(corrupt))
 

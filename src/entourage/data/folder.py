@@ -25,6 +25,7 @@ from entourage.data.layout import (
     data_root,
     is_image_name,
     warn_of_shared_classes,
+    warn_of_unreadable,
 )
 from entourage.errors import EntourageWarning, FileError, InputError
 
@@ -115,8 +116,10 @@ def warn_of_single_images(where: str | PathLike[str], labels: np.ndarray, split:
 
 def _whole(folder: Path, own: tuple[str, ...]) -> ImageFiles:
     """Every picture, whatever it is for."""
-    if not own and _loose_images(folder) and not _class_names(folder):
-        return ImageFiles(folder, np.array(_loose_images(folder)), None)
+    loose = _loose_files(folder)
+    if not own and not _class_names(folder) and any(map(is_image_name, loose)):
+        warn_of_unreadable(folder, loose)
+        return ImageFiles(folder, np.array([name for name in loose if is_image_name(name)]), None)
     prefixes = [f"{each}/" for each in own] or [""]
     parts = [_as_images(folder, prefix, _files_by_class(folder / prefix), "all") for prefix in prefixes]
     names, labels = (np.concatenate([getattr(part, name) for part in parts]) for name in ("names", "labels"))
@@ -131,38 +134,51 @@ def _own_splits(folder: Path) -> tuple[str, ...]:
 
 
 def _files_by_class(folder: Path) -> dict[str, list[str]]:
-    """Every class with its files, relative to the folder; classes without images are left out, with a warning."""
-    files = {label: _images_below(folder, label) for label in _class_names(folder)}
+    """Every class with its files, relative to the folder; what is left out is told by warnings."""
+    below = {label: _files_below(folder, label) for label in _class_names(folder)}
+    files = {label: [name for name in found if is_image_name(Path(name).name)] for label, found in below.items()}
+    loose = _loose_files(folder)
+    warn_of_unreadable(folder, [*loose, *(name for found in below.values() for name in found)])
     empty = [label for label, found in files.items() if not found]
+    pictures = [name for name in loose if is_image_name(name)]
     if len(empty) == len(files):
-        fix = "check the path" if not _loose_images(folder) else "sort its pictures so, or embed them as the split all"
+        fix = "sort its pictures so, or embed them with --split all" if pictures and not files else "check the path"
         raise FileError(
             f"{folder} has no folders with images in them; wanted one folder per class, with files such as "
             f"{', '.join(IMAGE_SUFFIXES[:3])}: {fix}"
         )
     if empty:
-        warnings.warn(
+        _warn(
             f"{folder / empty[0]} holds no image ({len(empty)} such folder{'s' if len(empty) > 1 else ''}) and is left "
-            "out; wanted one folder per class",
-            EntourageWarning,
-            stacklevel=4,
+            "out; wanted one folder per class"
+        )
+    if pictures:
+        _warn(
+            f"{len(pictures):,} pictures of {folder} lie beside the folders of its classes and are left out, the first "
+            f"is {pictures[0]}; put each into the folder of its class"
         )
     return {label: found for label, found in files.items() if found}
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, EntourageWarning, stacklevel=5)
 
 
 def _class_names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
 
 
-def _loose_images(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in os.scandir(folder) if entry.is_file() and is_image_name(entry.name))
+def _loose_files(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
 
 
-def _images_below(folder: Path, label: str) -> list[str]:
+def _files_below(folder: Path, label: str) -> list[str]:
+    """All files of a class in sorted order; hidden folders, of thumbnails for instance, are passed over."""
     found = []
-    for place, _, names in os.walk(folder / label):
+    for place, inner, names in os.walk(folder / label):
+        inner[:] = [name for name in inner if not name.startswith(".")]
         inside = Path(place).relative_to(folder).as_posix()
-        found += [f"{inside}/{name}" for name in names if is_image_name(name)]
+        found += [f"{inside}/{name}" for name in names]
     return sorted(found)
 
 

@@ -30,10 +30,25 @@ __all__ = [
     "read_text",
     "root_of",
     "warn_of_shared_classes",
+    "warn_of_unreadable",
     "whole_numbers",
 ]
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
+_UNREADABLE_SUFFIXES = (
+    ".heic",
+    ".heif",
+    ".avif",
+    ".jxl",
+    ".svg",
+    ".psd",
+    ".dng",
+    ".cr2",
+    ".cr3",
+    ".nef",
+    ".arw",
+    ".raf",
+)
 
 
 class NotFound(FileError):
@@ -317,3 +332,23 @@ def is_image_name(name: str) -> bool:
         True for a suffix of images; files that macOS leaves behind (._name.jpg) are none.
     """
     return name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith(".")
+
+
+def warn_of_unreadable(folder: Path, names: Iterable[str]) -> None:
+    """Warn of pictures in a format that is not read, such as those of telephones.
+
+    Parameters
+    ----------
+    folder : Path
+        What the warning names.
+    names : iterable of str
+        The files there, of any kind.
+    """
+    unread = [name for name in names if name.lower().endswith(_UNREADABLE_SUFFIXES)]
+    if unread:
+        warnings.warn(
+            f"{len(unread):,} pictures of {folder} are of a format that is not read and are left out, the first is "
+            f"{unread[0]}; convert them to .jpg or .png",
+            EntourageWarning,
+            stacklevel=4,
+        )

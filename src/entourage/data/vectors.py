@@ -30,6 +30,8 @@ def load(
     labels: str | Path | None = None,
     train_share: float = 0.5,
     exclusions: bool = True,
+    id_column: str | None = None,
+    label_column: str | None = None,
 ) -> Embeddings:
     """Load a split of a file of vectors, in its order.
 
@@ -45,6 +47,8 @@ def load(
         Share of the classes, in sorted order, that train.
     exclusions : bool
         Whether to read the columns camera and sequence, if there are any.
+    id_column, label_column : str, optional
+        The columns of ids and labels, if they have other names than usual.
 
     Returns
     -------
@@ -55,11 +59,14 @@ def load(
         raise InputError("vectors are read from a file but none is given; wanted its path in place of the name")
     path = Path(root)
     check_split(split, (*splits(path), "all"), str(path))
-    items = read_vectors(path, labels=labels, exclusions=exclusions)
+    items = read_vectors(path, labels=labels, exclusions=exclusions, id_column=id_column, label_column=label_column)
     if split == "all":
         return items
     if items.labels is None:
-        raise InputError(f"{path} has no labels of its own; wanted one for each vector: set the option labels")
+        raise InputError(
+            f"{path} has no labels of its own; wanted one for each vector: name their column with --label-column, or "
+            "their file with --data-option labels=FILE"
+        )
     trained, tested = divided_classes(path, np.unique(items.labels).tolist(), train_share)
     return items.take(np.flatnonzero(np.isin(items.labels, trained if split == "train" else tested)))
 

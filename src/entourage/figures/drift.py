@@ -1,9 +1,11 @@
-"""Where items lie before refinement and where they go: a dot and an arrow for each, or a density and mean arrows.
+"""Where items lie before refinement and where they go: a dot and an arrow for each, or, of thousands, mean arrows.
 
 Positions are those of `projection.lay_out` and `projection.follow`. Only nearness means anything in such a plane, so
-there are no axes. The most frequent labels have a colour and a shape of their own and stand beside their items.
+there are no axes. The most frequent labels have a colour and a shape of their own; a key beside the plane lists them,
+and their names stand where most of their items are, with a line to one of them.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,28 +20,31 @@ from numpy.typing import ArrayLike
 from entourage.errors import InputError
 from entourage.figures.appearance import Appearance
 from entourage.figures.free_space import FreeSpace
-from entourage.figures.label_styles import NAMED, REST, THIN, styles_of
-from entourage.figures.legend import Legend
-from entourage.figures.sheet import NEUTRAL, Box, draw_frame, draw_picture, draw_text, write
+from entourage.figures.label_styles import REST, THIN, styles_of
+from entourage.figures.legend import KEY_WIDTH, Legend, draw_key, key_height
+from entourage.figures.sheet import INK, NEUTRAL, Box, draw_frame, draw_picture, draw_text, write
 from entourage.figures.style import SUBSCRIPTS
-from entourage.figures.text import shorten, width_of
+from entourage.figures.text import shorten, width_of, wrap
 from entourage.values import FloatArray, IntArray
 
 __all__ = ["MOST_ARROWS", "draw_drift"]
 
 MOST_ARROWS = 3000
-"""With more items than this, a density and mean arrows are drawn instead of a dot and an arrow for each."""
+"""With more items than this, mean arrows are drawn instead of an arrow for each."""
 
-_STREAM, _TRAVELLER = "#1f6fb4", "#c4314b"  # mean arrows; dots on their way over a density
-_WIDTH, _HEIGHT = 10.0, 7.4  # inches, of the plane
-_MARGIN, _ABOVE, _BELOW = 0.15, 0.85, 0.5
+_WIDTH, _HIGHEST, _LOWEST = 10.0, 7.4, 4.2  # inches, of the plane
+_MARGIN, _BELOW = 0.15, 0.5
+_TITLE, _NOTE = 0.5, 0.22  # inches, of the title and of each line of the note
 _SHORTEST = 0.06  # inches; a shorter arrow would be a speck
 _ACROSS = _WIDTH / 3  # inches; a longer arrow passes over groups it has nothing to do with, and is pale
 _SOLID, _PALE = 0.85, 0.4
 _COMPARED = 500  # items of a label at most, to find where most of them are
 _LEADER = 1.6  # inches from an item to its picture at most: longer lines cross each other
-_PICTURE, _TEXT = (0.46, 0.46), (1.45, 0.44)
+_NAME_NEAR, _NAME_FAR = 0.9, 3.0  # inches from an item to its label; far only where there is no space near
+_ATTACHED = 0.14  # inches; a name that is nearer needs no line
+_PICTURE, _TEXT = (0.46, 0.46), (1.45, 0.44)  # inches; a short text takes less
 _TRIED = 10  # places looked for in vain, for each thumbnail: on a full sheet each takes milliseconds
+_WAY = "t-SNE of e₀; then each item is fitted again to its similarities while all others stay"
 _CELL = 0.42  # inches between mean arrows
 _FEWEST = 5  # items in the mean of an arrow
 
@@ -52,11 +57,12 @@ def draw_drift(
     moving: ArrayLike | None = None,
     thumbnails: int = 24,
     note: str = "",
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
 ) -> Figure:
     """Draw items before and after refinement with an arrow for each move.
 
-    Beyond MOST_ARROWS items a density of where they end, and arrows of mean moves. Moves too short to see have no
-    arrow.
+    Beyond MOST_ARROWS items, a dot where each ends and arrows of mean moves. Moves too short to see have no arrow.
 
     Parameters
     ----------
@@ -70,13 +76,18 @@ def draw_drift(
     thumbnails : int, default 24
         How many pictures, or texts, to show of the items that went farthest, as far as there is space.
     note : str, optional
-        What is written below the title, instead of how the positions are made.
+        What is written below the title, in a line or more, instead of how the positions are made.
+    sizes : dict of int, optional
+        How many items each label has in all, where the N items are a part of them.
+    seed : int, default 0
+        Decides which of equally frequent labels are named.
 
     Returns
     -------
     matplotlib Figure
     """
-    picture = DriftPicture(positions, appearance, title, moving=moving, thumbnails=thumbnails, note=note)
+    options: dict[str, Any] = {"moving": moving, "thumbnails": thumbnails, "note": note, "sizes": sizes, "seed": seed}
+    picture = DriftPicture(positions, appearance, title, **options)
     picture.show(1.0)
     return picture.figure
 
@@ -93,39 +104,39 @@ class DriftPicture:
         moving: ArrayLike | None = None,
         thumbnails: int = 24,
         note: str = "",
+        sizes: Mapping[str, int] | None = None,
+        seed: int = 0,
         travelling: bool = False,
     ) -> None:
         """Take the parameters of `draw_drift`; travelling: whether moments between e_0 and e_T will be shown.
 
-        The legend then says "now" instead of e_T, and a density shows e_0, under dots that move.
+        The legend then says "now" instead of e_T.
         """
         positions = np.asarray(positions, float)
         if positions.ndim != 3 or positions.shape[1:] != (len(appearance), 2):
             raise InputError(
                 f"positions have shape {positions.shape}; wanted (T + 1, {len(appearance)}, 2), one per step and item"
             )
-        self.places = _on_paper(positions)  # (T + 1, N, 2) inches
         self.appearance = appearance
         self.moving = np.arange(len(appearance)) if moving is None else np.sort(np.asarray(moving, int))
         self.dense = len(appearance) > MOST_ARROWS
         self.travelling = travelling
-        self.figure = Figure(figsize=(_WIDTH + 2 * _MARGIN, _HEIGHT + _ABOVE + _BELOW))
-        self.axes = self._new_axes()
-        self.styles = styles_of(appearance.labels, self.places[-1])
+        self.styles = styles_of(appearance.labels, positions[-1], sizes, seed)
+        self.places, self.height = _on_paper(positions, self._key_height())  # (T + 1, N, 2) inches
+        notes = (note or _WAY).splitlines()
+        self.figure, self.axes = self._new_sheet(_TITLE + _NOTE * len(notes))
         self._dots: list[tuple[PathCollection, IntArray]] = []
         self._leaders: list[tuple[Line2D, int, FloatArray]] = []
-        self._write_title(title, note)
-        space = FreeSpace(_WIDTH, _HEIGHT)
-        if self.dense:
-            self._draw_density(space, 0 if travelling else -1)
-        else:
-            self._draw_dots(space)
-        if self.dense and travelling:
-            self._draw_travellers()
+        self.title_height = -0.22 - _NOTE * len(notes)
+        self._write_title(title, notes)
+        space = FreeSpace(_WIDTH, self.height)
+        self._draw_dots(space)
         self._draw_arrows(space)
         self._name_labels(space)
         self._draw_thumbnails(space, thumbnails)
         self._draw_legend()
+        if appearance.labels is not None:
+            draw_key(self.axes, _WIDTH + 0.15, self.styles, appearance.labels, sizes)
 
     def show(self, moment: float) -> None:
         """Move everything to a moment from 0, which is e_0, to 1, which is e_T."""
@@ -144,46 +155,39 @@ class DriftPicture:
 
     # ---- the sheet -----------------------------------------------------------------------------------------------
 
-    def _new_axes(self) -> Axes:
-        width, height = self.figure.get_size_inches()
-        axes = self.figure.add_axes((_MARGIN / width, _BELOW / height, _WIDTH / width, _HEIGHT / height))
-        axes.set(xlim=(0, _WIDTH), ylim=(_HEIGHT, 0))  # down, as on the sheets of sheet.py
-        axes.axis("off")
-        return axes
+    def _key_height(self) -> float:
+        return 0.0 if self.appearance.labels is None else key_height(len(self.styles))
 
-    def _write_title(self, title: str, note: str) -> None:
-        note = note or "t-SNE of e₀; then each item is fitted again to its similarities while all others stay"
-        write(self.axes, 0.05, -0.58, shorten(title, _WIDTH * 0.88, 13), size=13, fontweight="bold")
-        write(self.axes, 0.05, -0.26, shorten(note, _WIDTH, 9), size=9, color="0.4")
+    def _new_sheet(self, above: float) -> tuple[Figure, Axes]:
+        """A figure in inches, with the plane at its lower left."""
+        beside = 0.0 if self.appearance.labels is None else KEY_WIDTH
+        width, height = _WIDTH + 2 * _MARGIN + beside, self.height + above + _BELOW
+        figure = Figure(figsize=(width, height))
+        axes = figure.add_axes((_MARGIN / width, _BELOW / height, _WIDTH / width, self.height / height))
+        axes.set(xlim=(0, _WIDTH), ylim=(self.height, 0))  # down, as on the sheets of sheet.py
+        axes.axis("off")
+        return figure, axes
+
+    def _write_title(self, title: str, notes: list[str]) -> None:
+        write(self.axes, 0.05, self.title_height, shorten(title, _WIDTH * 0.88, 13), size=13, fontweight="bold")
+        for number, line in enumerate(reversed(notes)):
+            write(self.axes, 0.05, -0.12 - _NOTE * number, shorten(line, _WIDTH, 9), size=9, color="0.4")
 
     # ---- items ---------------------------------------------------------------------------------------------------
 
     def _draw_dots(self, space: FreeSpace) -> None:
-        size = float(np.clip(9000 / len(self.appearance), 7, 34))
-        for rows, colour, shape, _ in self.styles:
+        size = float(np.clip(9000 / len(self.appearance), 1.5, 34))
+        for rows, colour, shape, name in self.styles:
             first, area = self.places[0, rows], size * (1.6 if shape in THIN else 1)
             x, y = first.T
-            self.axes.scatter(x, y, s=0.45 * area, c=colour, marker=shape, alpha=0.35, linewidths=0, zorder=2)
-            now = self.axes.scatter(x, y, s=area, c=colour, marker=shape, edgecolors="white", linewidths=0.3)
-            now.set_zorder(4)
+            look: dict[str, Any] = {"c": colour, "marker": shape, "rasterized": self.dense}
+            if not self.dense:
+                self.axes.scatter(x, y, s=0.45 * area, alpha=0.35, linewidths=0, zorder=2, **look)
+            now = self.axes.scatter(x, y, s=area, edgecolors="white", linewidths=0 if self.dense else 0.3, **look)
+            now.set_zorder(4 if name or not self.dense else 3.5)  # of thousands, the others lie below
             self._dots.append((now, rows))
         space.add_dots(self.places[0])
         space.add_dots(self.places[-1])
-
-    def _draw_density(self, space: FreeSpace, step: int) -> None:
-        self._shaded = f"e{step % len(self.places)}".translate(SUBSCRIPTS)
-        grid: dict[str, Any] = {"gridsize": (90, 58), "extent": (0, _WIDTH, 0, _HEIGHT), "mincnt": 1}
-        self.hexagons = self.axes.hexbin(*self.places[step].T, **grid, bins="log", cmap="Greys", zorder=1)
-        counts = self.hexagons.get_array()
-        most = 2.0 if counts is None else max(2.0, float(counts.max()))
-        self.hexagons.set_clim(0.4, most**2)  # pale enough for arrows to be seen on it
-        space.add_dots(np.asarray(self.hexagons.get_offsets()))
-
-    def _draw_travellers(self) -> None:
-        rows = self.moving[np.linspace(0, len(self.moving) - 1, min(len(self.moving), MOST_ARROWS)).astype(int)]
-        x, y = self.places[0, rows].T
-        dots = self.axes.scatter(x, y, s=5, c=_TRAVELLER, alpha=0.6, linewidths=0, zorder=2)
-        self._dots.append((dots, rows))
 
     # ---- arrows --------------------------------------------------------------------------------------------------
 
@@ -192,19 +196,18 @@ class DriftPicture:
         self.arrow_scale = self._readable_scale() if self.dense else 1.0
         tails, heads = self._arrow_ends(self.places[-1])
         colours = np.full(len(self.appearance), REST, dtype=object)
-        if not self.dense:
-            for rows, colour, _, _ in self.styles:
-                colours[rows] = colour
+        for rows, colour, _, _ in self.styles:
+            colours[rows] = colour
         far = (not self.dense) & (np.linalg.norm(heads - tails, axis=1) > _ACROSS)
         self._n_across = int(far.sum())
         chosen = [
-            to_rgba(_STREAM if self.dense else colours[rows[0]], _PALE if pale else _SOLID)
+            to_rgba(INK if self.dense else colours[rows[0]], _PALE if pale else _SOLID)
             for rows, pale in zip(self._groups, far, strict=True)
         ]
         self.arrows = self.axes.quiver(
             *tails.T, *(heads - tails).T, color=chosen, angles="xy", scale_units="xy", scale=1, units="inches",
             width=0.016 if self.dense else 0.011, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0,
-            zorder=3,
+            zorder=4.5 if self.dense else 3,
         )  # fmt: skip
         if not self.dense:
             space.add_lines(tails, heads)
@@ -235,31 +238,39 @@ class DriftPicture:
     # ---- names, pictures, legend ------------------------------------------------------------------------------------
 
     def _name_labels(self, space: FreeSpace) -> None:
-        labels = self.appearance.labels
-        if labels is None or (self.dense and len(np.unique(labels)) > NAMED):
-            return  # the items of one class among thousands lie at no one place
         for rows, colour, _, name in self.styles:
             if name is None:
                 continue
-            text = shorten(name, 1.5, 8)
+            text, row = shorten(name, 1.5, 8), int(rows[_densest(self.places[-1, rows])])
             size = (width_of(text, 8) * 1.12 + 0.04, 0.15)  # bold letters are wider
-            place = space.place(size, _densest(self.places[-1, rows]), farthest=0.9, per_dot=0.06)
-            if place is not None:
-                written = write(
-                    self.axes, place[0], place[1], text, size=8, ha="center", color=colour, fontweight="bold"
-                )
-                written.set_path_effects(_halo())
+            for farthest in (_NAME_NEAR, _NAME_FAR):
+                place = space.place(size, self.places[-1, row], farthest=farthest, per_dot=0.06)
+                if place is not None:
+                    self._write_name(text, colour, row, place, size)
+                    break
+
+    def _write_name(
+        self, text: str, colour: str, row: int, place: tuple[float, float], size: tuple[float, float]
+    ) -> None:
+        """The name of a label at a place, with a line to one of its items if that is not beside it."""
+        written = write(self.axes, *place, text, size=8, ha="center", color=colour, fontweight="bold", zorder=6)
+        written.set_path_effects(_halo())
+        half = np.array(size) / 2
+        nearest = np.clip(self.places[-1, row], place - half, place + half)
+        if self.travelling or np.linalg.norm(nearest - self.places[-1, row]) > _ATTACHED:
+            self._draw_leader(row, nearest, color=colour, linewidth=1.0, linestyle=":", zorder=4.8)
 
     def _draw_thumbnails(self, space: FreeSpace, most: int) -> None:
         kind = self.appearance.kind
         if kind == "ids" or most < 1:
             return
-        size, shown = (_PICTURE, most) if kind == "pictures" else (_TEXT, min(most, 14))
+        shown = most if kind == "pictures" else min(most, 14)
         colours = {row: colour for rows, colour, _, _ in self.styles for row in rows}
-        plain = self.dense or self.appearance.labels is None
+        plain = self.appearance.labels is None
         for row in self._farthest(most)[: _TRIED * most]:
             if not shown:
                 break
+            size = _PICTURE if kind == "pictures" else _text_size(self.appearance.text(row))
             place = space.place(size, self.places[-1, row], farthest=_LEADER)
             if place is None:
                 continue
@@ -287,33 +298,33 @@ class DriftPicture:
         """A picture or text in a frame, with a line to where its item is."""
         picture = self.appearance.thumbnail(row)
         if picture is None:
-            draw_text(self.axes, self.appearance.text(row), box, size=7, clear=True)
+            draw_text(self.axes, self.appearance.text(row), box, size=7)
         else:
             draw_picture(self.axes, np.asarray(picture), box)
         draw_frame(self.axes, box, None, edge=colour)
         x, y, width, height = box
         target = np.clip(self.places[-1, row], (x, y), (x + width, y + height))  # the nearest point of the frame
-        (line,) = self.axes.plot(*zip(self.places[-1, row], target, strict=True), color="0.45", linewidth=0.6, zorder=2)
+        self._draw_leader(row, target, color="0.45", linewidth=0.6, zorder=2)
+
+    def _draw_leader(self, row: int, target: FloatArray, **look: Any) -> None:
+        """A line from an item, which it follows, to what is said of it."""
+        ends = zip(self.places[-1, row], target, strict=True)
+        (line,) = self.axes.plot(*ends, **look)
         self._leaders.append((line, row, target))
 
     def _draw_legend(self) -> None:
         """What the marks mean, in a line below the plane."""
-        legend = Legend(self.axes, _HEIGHT + 0.24)
+        legend = Legend(self.axes, self.height + 0.24)
         last = "now" if self.travelling else f"e{self.n_steps}".translate(SUBSCRIPTS)
         if self.dense:
-            legend.bar(self.hexagons, f"items around a place at {self._shaded}")
+            legend.dot(NEUTRAL, 1.0, f"an item {'' if self.travelling else 'at '}{last}")
             scale = "" if self.arrow_scale == 1 else f", drawn at {100 * self.arrow_scale:.0f} % of its length"
-            legend.arrow(_STREAM, f"mean move from e₀ to {last} of items that start around its foot{scale}")
+            legend.arrow(INK, f"mean move from e₀ to {last} of items that start around its foot{scale}")
             return
         legend.dot(NEUTRAL, 0.35, "an item at e₀, before")
         legend.dot(NEUTRAL, 1.0, last if self.travelling else f"at {last}")
         across = f"; pale: across the map, {self._n_across}" if self._n_across else ""
         legend.arrow(NEUTRAL, f"its move, if long enough to draw ({len(self._groups)} of {len(self.moving)}{across})")
-        if self.styles[0][1] == REST:
-            legend.dot(REST, 1.0, f"other labels ({self._n_other_labels()})")
-
-    def _n_other_labels(self) -> int:
-        return 0 if self.appearance.labels is None else len(np.unique(self.appearance.labels)) - NAMED
 
 
 def at_moment(places: FloatArray, moment: float) -> FloatArray:
@@ -335,23 +346,32 @@ def at_moment(places: FloatArray, moment: float) -> FloatArray:
     return np.asarray(places[step] + share * (places[min(step + 1, steps)] - places[step]))
 
 
-def _densest(places: FloatArray) -> FloatArray:
-    """The one of places (M, 2) to which a third of them is nearest: the middle of scattered ones may be empty."""
-    some = places[np.linspace(0, len(places) - 1, min(len(places), _COMPARED)).astype(int)]
-    apart = np.linalg.norm(some[:, None] - some, axis=2)
+def _densest(places: FloatArray) -> int:
+    """Which of places (M, 2) a third of them is nearest to: the middle of scattered ones may be empty."""
+    some = np.linspace(0, len(places) - 1, min(len(places), _COMPARED)).astype(int)
+    apart = np.linalg.norm(places[some][:, None] - places[some], axis=2)
     third = min(max(1, len(some) // 3), len(some) - 1)
-    return np.asarray(some[np.sort(apart, axis=1)[:, third].argmin()])
+    return int(some[np.sort(apart, axis=1)[:, third].argmin()])
 
 
-def _on_paper(positions: FloatArray) -> FloatArray:
-    """Positions turned until they are widest from left to right, and scaled to fill the plane, in inches."""
+def _on_paper(positions: FloatArray, lowest: float) -> tuple[FloatArray, float]:
+    """Positions turned until they are widest from left to right, in inches, and the height of the plane they fill."""
     spread = positions[0] - positions[0].mean(axis=0)
     wide = np.linalg.eigh(spread.T @ spread)[1][:, ::-1]  # the direction in which they vary most, and the other
     positions = positions @ (wide * np.sign(np.diag(wide) + 1e-12))  # turned by less than a half
     low, high = positions.min(axis=(0, 1)), positions.max(axis=(0, 1))
-    size = np.array([_WIDTH, _HEIGHT]) - 0.5
-    scale = (size / np.maximum(high - low, 1e-9)).min()
-    return (positions - (low + high) / 2) * scale + np.array([_WIDTH, _HEIGHT]) / 2
+    extent = np.maximum(high - low, 1e-9)
+    scale = float(((np.array([_WIDTH, _HIGHEST]) - 0.5) / extent).min())
+    height = float(np.clip(scale * extent[1] + 1.0, max(_LOWEST, lowest), _HIGHEST))
+    return (positions - (low + high) / 2) * scale + np.array([_WIDTH, height]) / 2, height
+
+
+def _text_size(text: str) -> tuple[float, float]:
+    """Width and height of the box that a text needs, in inches."""
+    lines = wrap(text, _TEXT[0] - 0.12, 3, 7)
+    return min(_TEXT[0], max(width_of(line, 7) for line in lines or [""]) + 0.14), min(
+        _TEXT[1], 0.09 + 0.12 * len(lines)
+    )
 
 
 def _halo() -> list[AbstractPathEffect]:

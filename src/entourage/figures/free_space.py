@@ -56,13 +56,13 @@ class FreeSpace:
         farthest : float
             How far from the point the middle of the box may be, in inches.
         per_dot : float, optional
-            A box over dots counts as this many inches farther for each of them. By default it must not lie on any, and
-            there must be a free line from its edge to the point.
+            A box over dots counts as this many inches farther for each of them. By default it must not lie on any.
 
         Returns
         -------
         (x, y) or None
-            The middle of the box, which is taken from now on; None if no box is free.
+            The middle of the box, which is taken from now on; None if no box is free. A straight line from the point
+            to its edge crosses nothing else that was placed.
         """
         height, width = (int(np.ceil((side + _GAP) / _STEP)) for side in size[::-1])
         if height >= self._shape[0] or width >= self._shape[1]:
@@ -78,16 +78,17 @@ class FreeSpace:
                 return None
             middle = (float((column + width / 2) * _STEP), float((row + height / 2) * _STEP))
             edge = np.clip(near, np.subtract(middle, np.divide(size, 2)), np.add(middle, np.divide(size, 2)))
-            if per_dot is not None or self._free_line(near, edge):
+            if self._free_line(near, edge):
                 self._taken[row : row + height, column : column + width] = 1
                 return middle
         return None
 
     def _free_line(self, start: Sequence[float] | FloatArray, end: FloatArray) -> bool:
-        """Whether nothing that was placed lies on the way."""
+        """Whether nothing that was placed lies on the way, but for what covers the start itself."""
         points = np.linspace(start, end, 40)
         column, row = np.clip((points.T / _STEP).astype(int), 0, np.array(self._shape)[::-1, None] - 1)
-        return not self._taken[row, column].any()
+        taken = self._taken[row, column] > 0
+        return not taken[np.argmin(taken) :].any()
 
 
 def _box_sums(values: NDArray[np.float64], height: int, width: int) -> NDArray[np.float64]:

@@ -1,10 +1,14 @@
 """Colours and shapes that distinguish labels among many dots: the most frequent labels have their own."""
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import numpy as np
 
+from entourage.runtime.randomness import generator
 from entourage.values import FloatArray, IntArray, LabelArray
 
-__all__ = ["NAMED", "REST", "THIN", "far_apart", "styles_of"]
+__all__ = ["NAMED", "REST", "THIN", "LabelStyle", "by_frequency", "far_apart", "styles_of"]
 
 NAMED = 24
 """How many labels have a style of their own at most: each of the shapes in two colours."""
@@ -13,11 +17,48 @@ REST = "0.62"
 THIN = "PX*"
 """Shapes that look smaller than they are."""
 
-_COLOURS = ("#1f6fb4", "#c4314b", "#5b8c2a", "#8250a8", "#c27a0e", "#0f8b8d", "#9a4d28", "#c7488f")
+# As different as eight can be to those who do not tell red from green, and dark enough to write with.
+_COLOURS = ("#1f6fb4", "#d95f02", "#1b9e77", "#8a5cf0", "#c4314b", "#5c3a00", "#2a1a8f", "#0095b1")
 _SHAPES = ("o", "s", "^", "D", "v", "P", "X", "*", "p", "<", "h", ">")
 
 
-def styles_of(labels: LabelArray | None, places: FloatArray) -> list[tuple[IntArray, str, str, str | None]]:
+class LabelStyle(NamedTuple):
+    """How the items of a label are drawn."""
+
+    rows: IntArray
+    colour: str
+    shape: str
+    name: str | None
+    """The label; None for the rest, which have no style of their own."""
+
+
+def by_frequency(counts: IntArray, seed: int = 0) -> IntArray:
+    """Order labels by how many items they have, the most frequent first.
+
+    Parameters
+    ----------
+    counts : array of shape (C,)
+        How many items each label has.
+    seed : int, default 0
+        Decides between equals, which would otherwise be the first of the alphabet.
+
+    Returns
+    -------
+    array of shape (C,)
+        Places in counts.
+
+    Examples
+    --------
+    >>> by_frequency(np.array([3, 9, 5])).tolist()
+    [1, 2, 0]
+    """
+    drawn = generator(seed).permutation(len(counts))
+    return drawn[np.argsort(-np.asarray(counts)[drawn], kind="stable")]
+
+
+def styles_of(
+    labels: LabelArray | None, places: FloatArray, sizes: Mapping[str, int] | None = None, seed: int = 0
+) -> list[LabelStyle]:
     """Choose colours and shapes for labels.
 
     Parameters
@@ -25,23 +66,30 @@ def styles_of(labels: LabelArray | None, places: FloatArray) -> list[tuple[IntAr
     labels : array of shape (N,) or None
     places : array of shape (N, 2)
         Where the items are drawn; labels that lie near each other get different colours.
+    sizes : dict of int, optional
+        How many items each label has in all, where these are a part of them; by default as many as are here.
+    seed : int, default 0
+        Decides between labels that are equally frequent.
 
     Returns
     -------
-    list of (rows, colour, shape, name)
-        For each of the most frequent labels its rows, style and name. Before them, where there are more labels, the
-        rows of all others, whose name is None; without labels, that entry alone.
+    list of LabelStyle
+        One for each of the most frequent labels. Before them, where there are more labels, the rest as one; without
+        labels, that entry alone.
     """
     if labels is None:
-        return [(np.arange(len(places)), _COLOURS[0], "o", None)]
+        return [LabelStyle(np.arange(len(places)), _COLOURS[0], "o", None)]
     kinds, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    frequent = np.argsort(-counts, kind="stable")[:NAMED]
+    if sizes is not None:
+        counts = np.array([sizes[name] for name in kinds.astype(str).tolist()])
+    frequent = by_frequency(counts, seed)[:NAMED]
     groups = [np.flatnonzero(codes == code) for code in frequent]
     colours = far_apart(np.array([np.median(places[rows], axis=0) for rows in groups]))
     shapes = [_SHAPES[place % len(_SHAPES)] for place in range(len(groups))]
-    named = zip(groups, colours, shapes, kinds[frequent].astype(str).tolist(), strict=True)
+    names = kinds[frequent].astype(str).tolist()
+    named = [LabelStyle(*each) for each in zip(groups, colours, shapes, names, strict=True)]
     rest = np.flatnonzero(~np.isin(codes, frequent))
-    return [(rest, REST, "o", None), *named] if len(rest) else list(named)
+    return [LabelStyle(rest, REST, "o", None), *named] if len(rest) else named
 
 
 def far_apart(places: FloatArray) -> list[str]:

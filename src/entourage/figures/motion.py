@@ -81,7 +81,7 @@ def drift_frames(
     picture = DriftPicture(positions, appearance, title, travelling=True, **options)
     hold = max(1, round(_HOLD * per_step))
     going = np.linspace(0, 1, picture.n_steps * per_step + 1)
-    clock = write(picture.axes, picture.axes.get_xlim()[1], -0.58, "", size=13, ha="right")
+    clock = write(picture.axes, picture.axes.get_xlim()[1], picture.title_height, "", size=13, ha="right")
     return DriftFrames(picture, np.concatenate([np.zeros(hold), going, np.ones(2 * hold)]), clock)
 
 

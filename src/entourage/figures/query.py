@@ -24,7 +24,7 @@ __all__ = ["draw_query"]
 
 _SHOWN = 8
 _BLUES = ((0.62, 0.76, 0.88), (0.05, 0.24, 0.47))  # the first step and the last
-_HEAD = 1.0  # inches above the cells
+_HEAD, _NOTE = 1.0, 0.2  # inches above the cells, and of a note there
 _HAIR = 0.3  # points, of a line that stands for next to nothing
 _NOTHING = 0.005  # an item that no step attends to more is not shown
 
@@ -75,6 +75,7 @@ def draw_query(
     *,
     gallery: Appearance | None = None,
     positions: IntArray | None = None,
+    note: str = "",
 ) -> Figure:
     """Draw one query with what it attended to and its first 8 neighbours before and after.
 
@@ -97,6 +98,8 @@ def draw_query(
     positions : array of shape (8,), optional
         The ranks before, counted from 1, of the first neighbours after, where `before` is not deep enough to hold
         them.
+    note : str, optional
+        What is written below the title, such as where matches went that are not drawn.
 
     Returns
     -------
@@ -113,8 +116,11 @@ def draw_query(
     layout = replace(layout, attends=attends)
     count = max(1, min(_SHOWN, max(before.k, after.k, len(attended))))
     height = max(layout.cell[1] * count, layout.query[1] + 0.5)
-    figure, axes = new_sheet(-0.15, layout.width + 0.1, -_HEAD, height + 0.3, 1.0)
-    write_title(axes, 0, -_HEAD + 0.25, title)
+    head = _HEAD + (_NOTE if note else 0)
+    figure, axes = new_sheet(-0.15, layout.width + 0.1, -head, height + 0.3, 1.0)
+    write_title(axes, 0, -head + 0.25, title)
+    if note:
+        write(axes, 0, -head + 0.52, shorten(note, layout.width, 9), size=9, color="0.35")
     shown = _most_attended(shares)
     middle = max(layout.cell[1] * (len(shown) if attends else count), layout.query[1] + 0.5) / 2
     sheet = _Sheet(axes, layout, queries, row, gallery, middle)

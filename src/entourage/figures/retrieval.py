@@ -12,18 +12,19 @@ from entourage.errors import InputError
 from entourage.figures.appearance import Appearance, same_label
 from entourage.figures.sheet import INK, draw_cell, new_sheet, write, write_title
 from entourage.figures.text import shorten, width_of, wrap
-from entourage.values import FloatArray, IntArray, Neighbors
+from entourage.values import FloatArray, IntArray, LabelArray, Neighbors
 
 __all__ = ["choose_queries", "draw_retrieval"]
 
 _CELL = 0.62  # inches, of a picture
 _SPLIT = 0.7  # cells between the groups of a row
+_BELOW = 0.32  # cells for a note below a row
 _CAPTION = 3.2  # cells for the words before a row
 _LINE, _TWO_LINES = 0.29, 0.4  # inches, of an item in a list
-_NAMES = 1.3  # inches for the labels beside a list
+_NAMES = 2.0  # inches for the labels beside a list at most
 
 
-def choose_queries(gains: FloatArray, n_best: int, n_worst: int) -> IntArray:
+def choose_queries(gains: FloatArray, n_best: int, n_worst: int, labels: LabelArray | None = None) -> IntArray:
     """Choose the queries that gained most and those that lost most.
 
     Parameters
@@ -32,20 +33,26 @@ def choose_queries(gains: FloatArray, n_best: int, n_worst: int) -> IntArray:
         The change of each query's score.
     n_best, n_worst : int
         How many of each to choose.
+    labels : array of shape (N,), optional
+        Of queries that gained the same, those of the most frequent labels are chosen, not the first of the alphabet.
 
     Returns
     -------
     array of shape (n_best + n_worst,) or less
-        Rows, the biggest gain first and the biggest loss first, ties by row. A query that did not gain is never chosen
-        as a gain, nor one that did not lose as a loss.
+        Rows, the biggest gain first and the biggest loss first, then by label, then by row. A query that did not gain
+        is never chosen as a gain, nor one that did not lose as a loss.
 
     Examples
     --------
     >>> choose_queries(np.array([0.1, -0.2, 0.4, 0.0]), 2, 2).tolist()
     [2, 0, 1]
     """
-    best = [row for row in np.argsort(-gains, kind="stable")[:n_best] if gains[row] > 0]
-    worst = [row for row in np.argsort(gains, kind="stable")[:n_worst] if gains[row] < 0]
+    sizes = np.zeros(len(gains), int)
+    if labels is not None:
+        _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        sizes = counts[codes]
+    best = [row for row in np.lexsort((-sizes, -gains))[:n_best] if gains[row] > 0]
+    worst = [row for row in np.lexsort((-sizes, gains))[:n_worst] if gains[row] < 0]
     return np.array(best + worst, int)
 
 
@@ -58,6 +65,7 @@ def draw_retrieval(
     title: str,
     *,
     gallery: Appearance | None = None,
+    notes: Sequence[str] | None = None,
 ) -> Figure:
     """Draw chosen queries, each with its nearest items before and after.
 
@@ -76,6 +84,8 @@ def draw_retrieval(
     title : str
     gallery : Appearance, optional
         How the gallery looks; by default the queries are the gallery.
+    notes : sequence of str, optional
+        What is written below the items of each chosen query, such as where matches went that are not shown.
 
     Returns
     -------
@@ -87,7 +97,8 @@ def draw_retrieval(
     if not len(chosen):
         return _nothing(title)
     draw = _picture_sheet if "pictures" in (queries.kind, gallery.kind) else _lists
-    return draw(queries, gallery, rankings, [int(row) for row in chosen], gains, title)
+    said = [""] * len(chosen) if notes is None else list(notes)
+    return draw(queries, gallery, rankings, [int(row) for row in chosen], gains, title, said)
 
 
 def _check(queries: Appearance, before: Neighbors | None, after: Neighbors) -> None:
@@ -110,6 +121,7 @@ def _picture_sheet(
     chosen: list[int],
     gains: FloatArray | None,
     title: str,
+    notes: list[str],
 ) -> Figure:
     starts: dict[str, float] = {}
     x = 1 + _SPLIT
@@ -117,19 +129,24 @@ def _picture_sheet(
         starts[name] = x
         x += found.k + _SPLIT
     end = max(x - _SPLIT, 10.0) + 0.2  # room for the title
-    figure, axes = new_sheet(-_CAPTION - 0.2, end, -1.6, len(chosen) + 0.2, _CELL)
+    pitch = 1 + _BELOW * any(notes)
+    figure, axes = new_sheet(-_CAPTION - 0.2, end, -1.6, pitch * len(chosen) + 0.2, _CELL)
     write_title(axes, -_CAPTION, -1.15, title)
     write(axes, 0.5, -0.3, "query", size=11, ha="center")
     for name, start in starts.items():
         write(axes, start + rankings[name].k / 2, -0.3, name, size=11, ha="center")
-    for line, query in enumerate(chosen):
+    for line, (query, note) in enumerate(zip(chosen, notes, strict=True)):
+        y = pitch * line
         caption = "\n".join(_caption_lines(queries, query, gains))
-        write(axes, -0.2, line + 0.5, caption, size=8, ha="right")
-        draw_cell(axes, queries, query, 0, line, None, edge=INK)
+        write(axes, -0.2, y + 0.5, caption, size=8, ha="right")
+        draw_cell(axes, queries, query, 0, y, None, edge=INK)
         for name, found in rankings.items():
             for place, row in enumerate(found.rows[query]):
                 right = same_label(queries, query, gallery, row)
-                draw_cell(axes, gallery, row, starts[name] + place, line, right)
+                draw_cell(axes, gallery, row, starts[name] + place, y, right)
+        if note:
+            left = min(starts.values())
+            write(axes, left + 0.06, y + 1.12, shorten(note, (end - left) * _CELL, 8), size=8, color="0.35")
     return figure
 
 
@@ -148,20 +165,24 @@ def _lists(
     chosen: list[int],
     gains: FloatArray | None,
     title: str,
+    notes: list[str],
 ) -> Figure:
     """In inches: a block for each query, with a list for each ranking, labels beside their items."""
     as_texts = "texts" in (queries.kind, gallery.kind)
     cell = 2.0 if not as_texts else 3.6 if len(rankings) > 1 else 5.8
-    names = 0.0 if gallery.labels is None else _NAMES
+    names = 0.0 if gallery.labels is None else _width_of_names(gallery, rankings, chosen)
     line = _LINE if _fit_one_line(gallery, rankings, chosen, cell) else _TWO_LINES
     head = 0.92 if as_texts else 0.44
-    block = head + line * max(found.k for found in rankings.values()) + 0.35
+    rows = line * max(found.k for found in rankings.values())
+    block = head + rows + 0.35 + 0.17 * any(notes)
     column = cell + names + 0.2
     width = max(7.1, column * len(rankings) - 0.2)
     figure, axes = new_sheet(-0.15, width + 0.15, -0.6, block * len(chosen) - 0.2, 1.0)
     write_title(axes, 0, -0.3, title)
-    for number, query in enumerate(chosen):
+    for number, (query, note) in enumerate(zip(chosen, notes, strict=True)):
         top = number * block
+        if note:
+            write(axes, 0.02, top + head + rows + 0.11, shorten(note, width, 8), size=8, color="0.35")
         change = "" if gains is None else f"   {_change(gains[query])}"
         write(
             axes, 0, top + 0.1, shorten(_caption(queries, query), width - 1.5, 10.5) + change, size=9, fontweight="bold"
@@ -181,9 +202,17 @@ def _lists(
     return figure
 
 
+def _width_of_names(gallery: Appearance, rankings: dict[str, Neighbors], chosen: list[int]) -> float:
+    shown = _shown(rankings, chosen)
+    return min(_NAMES, max((width_of(gallery.name(row), 8) for row in shown), default=0.0) + 0.15)
+
+
+def _shown(rankings: dict[str, Neighbors], chosen: list[int]) -> set[int]:
+    return {row for found in rankings.values() for row in found.rows[chosen].ravel().tolist()}
+
+
 def _fit_one_line(gallery: Appearance, rankings: dict[str, Neighbors], chosen: list[int], cell: float) -> bool:
-    shown = {row for found in rankings.values() for row in found.rows[chosen].ravel().tolist()}
-    return all(width_of(gallery.text(row), 8) < cell - 0.3 for row in shown)
+    return all(width_of(gallery.text(row), 8) < cell - 0.3 for row in _shown(rankings, chosen))
 
 
 def _caption(queries: Appearance, query: int) -> str:

@@ -8,7 +8,7 @@ from entourage.figures.style import STYLES, SUBSCRIPTS, head, tidy
 __all__ = ["draw_steps"]
 
 
-def draw_steps(scores: dict[str, list[float]], title: str, note: str = "") -> Figure:
+def draw_steps(scores: dict[str, list[float]], title: str, note: str = "", *, ends: bool = True) -> Figure:
     """Draw how much each metric has gained after every step, in points.
 
     Parameters
@@ -18,6 +18,8 @@ def draw_steps(scores: dict[str, list[float]], title: str, note: str = "") -> Fi
     title : str
     note : str, optional
         What is written below the axis.
+    ends : bool, default True
+        Whether the legend says the first and the last score.
 
     Returns
     -------
@@ -28,7 +30,7 @@ def draw_steps(scores: dict[str, list[float]], title: str, note: str = "") -> Fi
     axes = figure.add_subplot()
     for (name, values), (colour, line, marker) in zip(scores.items(), STYLES, strict=False):
         gains = [100 * (value - values[0]) for value in values]
-        label = f"{name}: {100 * values[0]:.1f} → {100 * values[-1]:.1f} %"
+        label = f"{name}: {100 * values[0]:.1f} → {100 * values[-1]:.1f} %" if ends else name
         axes.plot(range(len(gains)), gains, color=colour, linestyle=line, marker=marker, linewidth=2, label=label)
     axes.axhline(0, color="0.6", linewidth=1, zorder=0)
     axes.set_xlabel(f"after t steps (e₀: before){chr(10) + note if note else ''}")

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from entourage.errors import InputError
+from entourage.neighbors.index import SearchIndex
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
-from entourage.values import Embeddings, IntArray, Neighbors, as_embeddings, shared_codes
+from entourage.values import Embeddings, IntArray, Neighbors, as_embeddings
 
-__all__ = ["check_same_encoder", "own_gallery_rows", "search", "search_blocks"]
+__all__ = ["SearchIndex", "check_same_encoder", "own_gallery_rows", "search", "search_blocks"]
 
 
 @shows_progress
@@ -22,9 +23,10 @@ def search(queries: Any, gallery: Any = None, k: int = 8, *, progress: ShowProgr
     ----------
     queries : Embeddings, array, DataFrame, column of lists or tensor of shape (N, d)
         N items; vectors may be of any length.
-    gallery : as queries, of shape (M, d), optional
+    gallery : as queries, of shape (M, d), or SearchIndex, optional
         M items to search in; by default the queries are searched among themselves. Ids of two sets are the same items
-        only if both sets are `named`.
+        only if both sets are `named`. A SearchIndex spares what depends on the gallery alone, where it is searched
+        more than once.
     k : int, default 8
         How many neighbours to find of each query.
     progress : bool or callable, optional
@@ -40,7 +42,10 @@ def search(queries: Any, gallery: Any = None, k: int = 8, *, progress: ShowProgr
     >>> search([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0]], k=1).rows.tolist()
     [[1], [0], [0]]
     """
-    gallery = None if gallery is None or gallery is queries else as_embeddings(gallery, name="the gallery")
+    if gallery is queries:
+        gallery = None
+    elif gallery is not None and not isinstance(gallery, SearchIndex):
+        gallery = as_embeddings(gallery, name="the gallery")
     queries = as_embeddings(queries, name="the queries")
     blocks = _search(queries, gallery, k, progress)  # checks k before room is made for it
     rows = np.empty((len(queries), k), np.int64)
@@ -51,7 +56,7 @@ def search(queries: Any, gallery: Any = None, k: int = 8, *, progress: ShowProgr
 
 
 def search_blocks(
-    queries: Embeddings, gallery: Embeddings | None = None, k: int = 8
+    queries: Embeddings, gallery: Embeddings | SearchIndex | None = None, k: int = 8
 ) -> Iterator[tuple[slice, Neighbors]]:
     """Search as `search` does, some queries at a time, for rankings too long to hold for all queries at once.
 
@@ -71,20 +76,21 @@ def search_blocks(
 
 
 def _search(
-    queries: Embeddings, gallery: Embeddings | None, k: int, progress: Progress | None = None
+    queries: Embeddings, gallery: Embeddings | SearchIndex | None, k: int, progress: Progress | None = None
 ) -> Iterator[tuple[slice, Neighbors]]:
     from entourage.neighbors import exact
 
     gallery = queries if gallery is None else gallery
-    check_same_encoder(queries, gallery)
-    own_rows = own_gallery_rows(queries, gallery)
-    available = len(gallery) - bool((own_rows >= 0).any())
+    index = gallery if isinstance(gallery, SearchIndex) else SearchIndex(gallery)
+    check_same_encoder(queries, index.items)
+    own_rows = own_gallery_rows(queries, index)
+    available = len(index) - bool((own_rows >= 0).any())
     if not 1 <= k <= available:
         raise InputError(
-            f"k is {k}, but a query can have at most {available} neighbours among {len(gallery)} items; "
+            f"k is {k}, but a query can have at most {available} neighbours among {len(index)} items; "
             f"wanted 1 ≤ k ≤ {available}: lower k or add items"
         )
-    blocks = exact.top_k(queries.vectors, gallery.vectors, gallery.ids, k, own_rows, progress)
+    blocks = exact.top_k(queries.vectors, index, k, own_rows, progress)
     return ((block, Neighbors(rows, similarities)) for block, rows, similarities in blocks)
 
 
@@ -103,25 +109,23 @@ def check_same_encoder(queries: Embeddings, gallery: Embeddings) -> None:
         )
 
 
-def own_gallery_rows(queries: Embeddings, gallery: Embeddings) -> IntArray:
+def own_gallery_rows(queries: Embeddings, gallery: Embeddings | SearchIndex) -> IntArray:
     """Find each query in the gallery: by position if they are the same set, by id if both are `named`.
 
     Parameters
     ----------
     queries : Embeddings
         N items.
-    gallery : Embeddings
+    gallery : Embeddings or SearchIndex
 
     Returns
     -------
     array of shape (N,)
         The gallery row that is the query itself, or -1.
     """
-    if gallery is queries:
+    index = gallery if isinstance(gallery, SearchIndex) else SearchIndex(gallery)
+    if index.items is queries:
         return np.arange(len(queries))
-    if not (queries.named and gallery.named):
+    if not (queries.named and index.items.named):
         return np.full(len(queries), -1)
-    query_codes, gallery_codes = shared_codes(queries.ids, gallery.ids)
-    row_of_code = np.full(max(query_codes.max(), gallery_codes.max()) + 1, -1)
-    row_of_code[gallery_codes] = np.arange(len(gallery))
-    return np.asarray(row_of_code[query_codes])
+    return index.rows_of(queries.ids)

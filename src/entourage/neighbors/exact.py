@@ -1,32 +1,28 @@
-"""Exact search by tiles of the similarity matrix: memory O(N k + tile), every tie decided by id.
-
-Equal vectors are found first and searched as one. A matrix product may round equal rows differently depending
-on where they lie in memory; searched as one they tie by construction, and their ids decide. The items are put in
-order of id, so that position decides ties further down and the order of the rows decides nothing.
-"""
+"""Exact search by tiles of the similarity matrix: memory O(N k + tile), every tie decided by id (see index.py)."""
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from entourage.neighbors.index import SearchIndex
 from entourage.runtime.devices import graphics_card
 from entourage.runtime.progress import Progress
 from entourage.runtime.threads import blocks, thread_count
-from entourage.values import FloatArray, IntArray, LabelArray
+from entourage.values import IntArray
 
-__all__ = ["groups_of_equal_vectors", "top_k"]
+__all__ = ["top_k"]
 
 _TILE_VALUES = 2**20  # similarities held at once by a thread: 4 MiB
 _TILE_SIDE = 1024
+_FEW_VALUES = 2**14  # tiles of a few queries have at least so many, or calls would take longer than products
 _MOST_CANDIDATES = 2**27  # of all items at once: 1 GiB
 _TITLE = "searching neighbours"
 
 
 def top_k(
     queries: NDArray[np.float32],
-    gallery: NDArray[np.float32],
-    gallery_ids: LabelArray,
+    gallery: SearchIndex,
     k: int,
     own_rows: IntArray,
     progress: Progress | None = None,
@@ -37,10 +33,8 @@ def top_k(
     ----------
     queries : array of shape (N, d)
         Unit vectors.
-    gallery : array of shape (M, d)
-        Unit vectors.
-    gallery_ids : array of shape (M,)
-        Of equally similar rows the one with the lower id comes first.
+    gallery : SearchIndex
+        M items; of equally similar ones the one with the lower id comes first.
     k : int
     own_rows : array of shape (N,)
         The gallery row that each query must not find, or -1.
@@ -55,54 +49,46 @@ def top_k(
         Rows of the gallery, nearest first.
     similarities : array of shape (n, k)
     """
-    members, starts = groups_of_equal_vectors(gallery, gallery_ids)
-    sizes = np.diff(starts)
-    group_of_row = np.empty(len(gallery), np.int64)
-    group_of_row[members] = np.repeat(np.arange(len(sizes)), sizes)
-    all_distinct = len(sizes) == len(gallery)
-    in_order = all_distinct and bool((members == np.arange(len(members))).all())
-    distinct = gallery if in_order else gallery[members[starts[:-1]]]
-
+    (members, starts), group_of_row = gallery.groups, gallery.group_of_row
     own_groups = group_of_row[own_rows]
-    hidden = np.where((own_rows >= 0) & (sizes[own_groups] == 1), own_groups, -1)
-    one_set = queries is gallery and bool((own_rows == np.arange(len(gallery))).all())
+    alone = starts[own_groups + 1] - starts[own_groups] == 1
+    hidden = np.where((own_rows >= 0) & alone, own_groups, -1)
+    one_set = queries is gallery.items.vectors and bool((own_rows == np.arange(len(gallery))).all())
     # One group more than items asked for, as the first member of a group may be the query itself.
-    n_groups = k if all_distinct else min(k + 1, len(sizes))
-    found = _nearest(queries, distinct, hidden, group_of_row if one_set else None, n_groups, progress)
-
-    id_rank = members if all_distinct else np.argsort(np.argsort(gallery_ids, kind="stable"))
-    for block, groups, similarities in found:
-        if all_distinct:
+    n_groups = k if gallery.all_distinct else min(k + 1, len(starts) - 1)
+    for block, groups, similarities in _nearest(queries, gallery, hidden, one_set, n_groups, progress):
+        if gallery.all_distinct:
             yield block, members[groups], similarities
         else:
-            yield block, *_expand(groups, similarities, members, starts, own_rows[block], id_rank, k)
+            yield block, *_expand(groups, similarities, members, starts, own_rows[block], gallery.id_rank, k)
 
 
 def _nearest(
     queries: NDArray[np.float32],
-    items: NDArray[np.float32],
+    gallery: SearchIndex,
     hidden: IntArray,
-    places: IntArray | None,
+    one_set: bool,
     k: int,
     progress: Progress | None,
 ) -> Iterator[tuple[slice, IntArray, NDArray[np.float32]]]:
-    """The k items (M, d) nearest to each query and their similarities, both (n, k), ties by position in the items.
+    """The k vectors of the index nearest to each query and their similarities, both (n, k), ties by position.
 
-    hidden (N,) is the item a query must not find, or -1: it comes last. places (N,), where the queries are the items:
-    the item that each of them is. Here it is decided which device does the work, and how: on the processor each pair
-    of one set is compared once, unless the candidates of all at once would take too much memory.
+    hidden (N,) is the vector a query must not find, or -1: it comes last. one_set: the queries are the gallery's items.
+    Here it is decided which device does the work, and how: on the processor each pair of one set is compared once,
+    unless the candidates of all at once would take too much memory.
     """
     n, card = len(queries), graphics_card()
     if card is not None:
         from entourage.neighbors import gpu
 
-        found = gpu.best_of_gallery(queries, items, hidden, k, card)
+        found = gpu.best_of_gallery(queries, gallery.on_card, hidden, k)
     else:
         from entourage.neighbors import cpu, kernels
 
         kernels.compile_ahead()
+        items, places = gallery.vectors, gallery.group_of_row
         rows, columns = _tile_shape(n, len(items), thread_count())
-        if places is not None and len(items) * kernels.room(k) <= _MOST_CANDIDATES:
+        if one_set and len(items) * kernels.room(k) <= _MOST_CANDIDATES:
             alone = np.full(len(items), -1)
             alone[places] = hidden
             candidates = cpu.best_among_each_other(items, alone, k, columns, _shares(progress, n))
@@ -127,7 +113,7 @@ def _tile_shape(n_queries: int, n_items: int, n_threads: int) -> tuple[int, int]
     def fair(n: int) -> int:
         return min(max(256, -(-n // (4 * n_threads))), n, _TILE_SIDE)
 
-    columns = fair(n_items)
+    columns = max(fair(n_items), min(_FEW_VALUES // n_queries, n_items))
     return max(1, min(fair(n_queries), _TILE_VALUES // columns)), columns
 
 
@@ -158,32 +144,3 @@ def _expand(
     rank = np.arange(len(query)) - np.searchsorted(query, query)
     kept = rank < k
     return found[kept].reshape(-1, k), similarity[kept].reshape(-1, k)
-
-
-def groups_of_equal_vectors(vectors: FloatArray, ids: LabelArray) -> tuple[IntArray, IntArray]:
-    """Group rows that hold the same vector.
-
-    Parameters
-    ----------
-    vectors : array of shape (M, d)
-    ids : array of shape (M,)
-
-    Returns
-    -------
-    members : array of shape (M,)
-        All rows, group by group; groups in the order of their first ids, and members of a group in order of id.
-    starts : array of shape (G + 1,)
-        Group g holds members[starts[g]:starts[g + 1]].
-    """
-    by_id = np.argsort(ids, kind="stable")
-    # The first values tell almost all vectors apart; only rows that agree there are compared whole.
-    head = np.ascontiguousarray(vectors[:, :4]).view(f"V{4 * min(4, vectors.shape[1])}").ravel()
-    _, bucket, bucket_size = np.unique(head, return_inverse=True, return_counts=True)
-    first_of: dict[bytes, int] = {}
-    group = np.arange(len(vectors))  # for each position in by_id, that of its group's first member
-    suspicious = (bucket_size[bucket] > 1)[by_id]
-    for position in np.flatnonzero(suspicious):
-        group[position] = first_of.setdefault(vectors[by_id[position]].tobytes(), int(position))
-    order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(group[order]) > 0, True])
-    return by_id[order], starts

@@ -15,17 +15,16 @@ _TILE_VALUES = 2**26  # similarities held at once: 256 MiB
 
 
 def best_of_gallery(
-    queries: NDArray[np.float32], gallery: NDArray[np.float32], hidden: IntArray, k: int, device: torch.device
+    queries: NDArray[np.float32], gallery: Tensor, hidden: IntArray, k: int
 ) -> Iterator[tuple[slice, IntArray, NDArray[np.float32]]]:
     """Find the k best gallery items of each query and their similarities, both (n, k), ties by position.
 
-    queries (N, d), gallery (M, d); hidden (N,) is the item that each query must not find, or -1: it comes last.
+    queries (N, d), gallery (M, d) on the card; hidden (N,) is the item each query must not find, or -1: it comes last.
     """
-    items = torch.from_dlpack(gallery).to(device)
     rows = int(np.clip(_TILE_VALUES // len(gallery), 1, 1024))
     for start in range(0, len(queries), rows):
         block = slice(start, min(start + rows, len(queries)))
-        scores = torch.from_dlpack(queries[block]).to(device) @ items.T  # (n, M)
+        scores = torch.from_dlpack(queries[block]).to(gallery.device) @ gallery.T  # (n, M)
         hiding = np.flatnonzero(hidden[block] >= 0)
         scores[hiding, hidden[block][hiding]] = -torch.inf
         yield block, *_largest(scores, k)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.neighbors import check_same_encoder, own_gallery_rows
-from entourage.neighbors.exact import groups_of_equal_vectors
+from entourage.neighbors.index import groups_of_equal_vectors
 from entourage.neighbors.kernels import precise_product, rounding_margin
 from entourage.runtime.devices import graphics_card
 from entourage.runtime.jit import compiled, inlined
@@ -143,7 +143,7 @@ def _matches(codes: IntArray, own_rows: IntArray, members: IntArray, starts: Int
 
 def _first_equal(vectors: FloatArray) -> IntArray:
     """The first row that holds the same vector, (M,)."""
-    members, starts = groups_of_equal_vectors(vectors, np.arange(len(vectors)))
+    members, starts = groups_of_equal_vectors(vectors, by_id=np.arange(len(vectors)))
     first = np.empty(len(vectors), np.int64)
     first[members] = np.repeat(members[starts[:-1]], np.diff(starts))
     return first

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from entourage.neighbors import search
+from entourage.neighbors import SearchIndex, search
 from entourage.refiner.gathering import gather_step, unit_sum
 from entourage.refiner.graph import Graph
 from entourage.refiner.relations import Surroundings, relation_features
@@ -50,6 +50,16 @@ class WeightedGraph:
     def surroundings(self) -> Surroundings:
         """The statistics of the graph that the relations of queries depend on."""
         return Surroundings.of(self.graph.neighbors)
+
+    @functools.cached_property
+    def nodes(self) -> SearchIndex:
+        """The nodes, made ready for queries to be searched among them."""
+        return SearchIndex(self.graph.items)
+
+    def make_ready(self) -> None:
+        """Compute now what the first queries would have to wait for."""
+        _ = self.weights, self.surroundings
+        self.nodes.make_ready()
 
     def steps(self, n_steps: int, *, keep: bool = False) -> Iterator[np.ndarray]:
         """Yield z^0..z^T of the nodes, each (G, d); without `keep` each is overwritten after the next one."""
@@ -88,7 +98,7 @@ class WeightedGraph:
         graph, k = self.graph, self.graph.neighbors.k
         own = graph.stands_for[own_rows]
         # One more than is attended to, as one of them may be the query itself.
-        found = search(Embeddings(queries.vectors), graph.items, min(k + 1, len(graph.items)))
+        found = search(Embeddings(queries.vectors), self.nodes, min(k + 1, len(graph.items)))
         node = np.where(found.similarities[:, 0] >= graph.copy_similarity, found.rows[:, 0], -1)
         alike = np.einsum("nd,nd->n", queries.vectors, graph.items.vectors[own]) >= graph.copy_similarity
         node = np.where((own_rows >= 0) & alike, own, node)

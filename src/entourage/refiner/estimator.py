@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from entourage.refiner.conversion import Table, as_table
+from entourage.refiner.conversion import as_table
 from entourage.refiner.graph import Graph
 from entourage.refiner.network import RelationalNetwork
-from entourage.refiner.refining import RefiningEstimator
+from entourage.refiner.refining import Among, RefiningEstimator
 from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import fit_universal
 from entourage.runtime.checks import check_whole
@@ -24,8 +24,9 @@ class ContextRefiner(RefiningEstimator):
     Neighbours are weighed by how they sit in the neighbourhood graph: by a scorer that comes with the package or, given
     labels, by what is learned from them.
 
-    **transform depends on the whole batch: items are refined among those they are given with.** The same item in
-    another set, or alone, becomes another vector. Refine queries against a gallery by `transform_both`, or by `serve`.
+    **transform depends on what is there: items are refined among those they are given with and the items of fit.** The
+    same item in another set becomes another vector. Refine a set of its own, such as classes that fit has not seen, by
+    `transform(X, context=X)`, and queries against a gallery by `transform_both`, or by `serve`.
 
     Parameters
     ----------
@@ -40,6 +41,8 @@ class ContextRefiner(RefiningEstimator):
     ----------
     network_ : object
         What refines.
+    items_ : Embeddings
+        The items of fit, among which `transform` finds neighbours too; they are not saved.
     n_neighbors_, n_steps_ : int
         k and T as they are used.
     n_features_in_ : int
@@ -57,7 +60,7 @@ class ContextRefiner(RefiningEstimator):
     (1797, 64)
     >>> seen = y < 6
     >>> refiner = ContextRefiner().fit(X[seen], y[seen])  # learned from six digits, for the other four
-    >>> refiner.transform(X[~seen]).shape
+    >>> refiner.transform(X[~seen], context=X[~seen]).shape
     (714, 64)
     """
 
@@ -93,7 +96,7 @@ class ContextRefiner(RefiningEstimator):
         return self
 
     @shows_progress
-    def fit_transform(self, X: Any, y: Any = None, *, progress: ShowProgress = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *, steps: int | None = None, progress: ShowProgress = None) -> Any:
         """Fit and refine the same vectors; without labels the neighbourhood graph is built once for both.
 
         Parameters
@@ -102,6 +105,8 @@ class ContextRefiner(RefiningEstimator):
             Embeddings may carry their own labels.
         y : array-like of shape (N,), optional
             Labels, integers or text.
+        steps : int, optional
+            Stop after this many steps; all by default.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -110,12 +115,37 @@ class ContextRefiner(RefiningEstimator):
         the kind of X, of shape (N, d)
             What `transform(X)` returns.
         """
-        table, items, graph = self._learn(X, y, progress)
+        among, graph = self._learn(X, y, progress)
         self._warn()
-        return self._same_kind(table, self._last_state(items, items, self.n_steps_, progress, graph=graph))
+        return self._same_kind(among.table, self._last_state(among, self._n_steps(steps), progress, graph=graph))
 
-    def _learn(self, X: Any, y: Any, progress: Progress | None) -> tuple[Table, Embeddings, Graph | None]:
-        """Fit; (X as a table, as Embeddings, and its neighbourhood graph if one was built)."""
+    @shows_progress
+    def fit_transform_both(
+        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: ShowProgress = None
+    ) -> tuple[Any, Any]:
+        """Fit on a gallery, and refine queries and gallery; without labels the gallery's graph is built once for both.
+
+        Parameters
+        ----------
+        queries : Embeddings, array, DataFrame or tensor of shape (N, d)
+        gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
+            Embeddings may carry their own labels.
+        steps : int, optional
+            Stop after this many steps; all by default.
+        progress : bool or callable, optional
+            True shows progress on standard error; a callable is called as progress(title, done, total).
+
+        Returns
+        -------
+        tuple
+            What `fit(gallery).transform_both(queries, gallery)` returns.
+        """
+        *_, graph = self._learn(gallery, None, progress)
+        self._warn()
+        return self._transform_both(queries, gallery, steps, progress, graph=graph)
+
+    def _learn(self, X: Any, y: Any, progress: Progress | None) -> tuple[Among, Graph | None]:
+        """Fit; (X among itself, and its neighbourhood graph if one was built)."""
         labelled = y is not None or getattr(X, "labels", None) is not None
         table = as_table(self, X, reset=True, least=(2 if labelled else 1, 1))
         items = table.embeddings(y)
@@ -124,9 +154,9 @@ class ContextRefiner(RefiningEstimator):
             network, report, graph = fit_universal(settings, items, progress=progress)
         else:
             (network, report), graph = _fit_relational(settings, items, progress), None
-        self.network_, self._report = network, report
+        self.network_, self._report, self.items_ = network, report, items
         self.n_neighbors_, self.n_steps_ = network.n_neighbors, settings.n_steps
-        return table, items, graph
+        return Among(table, items, items, items.ids), graph
 
     def _network(self, arrays: dict[str, np.ndarray]) -> RelationalNetwork:
         return RelationalNetwork.from_arrays(arrays)

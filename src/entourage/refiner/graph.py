@@ -5,6 +5,7 @@ Copies share one node: a crowd of near-identical items must not be anyone's whol
 M gallery items, G distinct ones, k neighbours.
 """
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from entourage.refiner.relations import RELATIONS, relation_features
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, IntArray, Neighbors
 
-__all__ = ["Graph", "build_graph"]
+__all__ = ["Graph", "build_graph", "most_neighbors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +28,15 @@ class Graph:
     """(M,) the node that stands for each gallery item."""
     neighbors: Neighbors
     """(G, k) the nearest nodes of each node, never itself."""
-    relations: FloatArray
-    """(G, k, 22) float32, features of each edge; see relations.py."""
     copy_similarity: float
     """The similarity from which on an item is a copy of another."""
+
+    @functools.cached_property
+    def relations(self) -> FloatArray:
+        """(G, k, 22) float32, features of each edge; see relations.py. They depend on the length of the lists."""
+        if not self.neighbors.k:
+            return np.empty((len(self.neighbors), 0, len(RELATIONS)), np.float32)
+        return relation_features(self.neighbors)
 
     @property
     def gallery_rows(self) -> IntArray:
@@ -48,13 +54,35 @@ class Graph:
         Returns
         -------
         Graph
-            This graph if it has no more neighbours than that; otherwise one with shorter lists, whose relations are
-            computed anew, because overlaps and ranks depend on the length of the lists.
+            This graph if it has no more neighbours than that; otherwise one with shorter lists.
         """
         if n_neighbors >= self.neighbors.k:
             return self
-        shorter = _first(self.neighbors, n_neighbors)
-        return replace(self, neighbors=shorter, relations=_relations(shorter))
+        return replace(self, neighbors=_first(self.neighbors, n_neighbors))
+
+    def shortened(self, n_neighbors: int) -> "Graph | None":
+        """What `build_graph` would find with fewer neighbours, if this graph shows it.
+
+        Parameters
+        ----------
+        n_neighbors : int
+            As in `build_graph`.
+
+        Returns
+        -------
+        Graph or None
+            None where the gallery has to be searched again: for longer lists, and among copies, which show in the lists
+            themselves, so that shorter ones might have shown others.
+        """
+        copies = len(self.items) < len(self.stands_for)
+        longest = most_neighbors(len(self.items))
+        enough = self.neighbors.k >= min(n_neighbors, longest)
+        return self.with_neighbors(n_neighbors) if enough and not copies else None
+
+
+def most_neighbors(count: int) -> int:
+    """How many neighbours an item gets at most among so many: a quarter of them, so that they stay neighbours."""
+    return max(count // 4, 1)
 
 
 def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None = None) -> Graph:
@@ -79,18 +107,12 @@ def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None
         stands_for: IntArray = rows
         found = Neighbors(np.empty((1, 0)), np.empty((1, 0)))
     else:
-        k = min(n_neighbors, max(len(gallery) // 4, 1))
+        k = min(n_neighbors, most_neighbors(len(gallery)))
         rows, stands_for, found = search_distinct(gallery, k, progress=progress)
     nodes = gallery if len(rows) == len(gallery) else gallery.take(rows)
-    neighbors = _first(found, max(len(nodes) // 4, 1))
-    return Graph(nodes, stands_for, neighbors, _relations(neighbors), copy_similarity(gallery))
+    neighbors = _first(found, most_neighbors(len(nodes)))
+    return Graph(nodes, stands_for, neighbors, copy_similarity(gallery))
 
 
 def _first(neighbors: Neighbors, k: int) -> Neighbors:
     return Neighbors(neighbors.rows[:, :k], neighbors.similarities[:, :k])
-
-
-def _relations(neighbors: Neighbors) -> FloatArray:
-    if not neighbors.k:
-        return np.empty((len(neighbors), 0, len(RELATIONS)), np.float32)
-    return relation_features(neighbors)

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from entourage.errors import InputError
-from entourage.neighbors import own_gallery_rows
+from entourage.errors import InputError, few
+from entourage.neighbors import SearchIndex, own_gallery_rows
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
@@ -79,7 +79,7 @@ class RelationalNetwork:
             groups[group][name.removeprefix(f"{group}.")] = array
         single = groups[""]
         if single.keys() - {"base_map"} != set(_NUMBERS):
-            differing = ", ".join(sorted((single.keys() - {"base_map"}) ^ set(_NUMBERS)))
+            differing = few(sorted((single.keys() - {"base_map"}) ^ set(_NUMBERS)), "names")
             raise ValueError(f"a network has the numbers {', '.join(_NUMBERS)}; missing or unknown: {differing}")
         return cls(
             RelationScorer.from_arrays(groups["scorer"]),
@@ -166,6 +166,8 @@ class RelationalNetwork:
         n_neighbors: int,
         n_steps: int,
         progress: Progress | None = None,
+        *,
+        graph: Graph | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Refine queries and the gallery they are searched in, by the one graph of the gallery.
 
@@ -173,7 +175,7 @@ class RelationalNetwork:
         ----------
         items, gallery : Embeddings
             N queries and M gallery items.
-        n_neighbors, n_steps, progress
+        n_neighbors, n_steps, progress, graph
             As in `refine`.
 
         Returns
@@ -186,7 +188,7 @@ class RelationalNetwork:
         x, mapped = self._mapped(items), self._mapped(gallery)
         if not n_steps:  # as `refine` has it: nothing has been blended yet
             return x.vectors, mapped.vectors
-        weighted = self._weighted_graph(mapped, n_neighbors, progress)
+        weighted = self._weighted_graph(mapped, n_neighbors, progress, graph)
         queries = weighted.context_of_queries(x, own_gallery_rows(items, gallery))
         inside = weighted.context_of_gallery()
         for t, z in enumerate(queries.steps(weighted.steps(n_steps))):
@@ -219,7 +221,8 @@ class RelationalNetwork:
             node_steps.append(z)
             if progress and t:
                 progress("refining", t, n_steps)
-        return PreparedGallery(gallery, self.base_map, mapped, weighted, node_steps)
+        weighted.make_ready()
+        return PreparedGallery(SearchIndex(gallery), self.base_map, mapped, weighted, node_steps)
 
     def _mapped(self, items: Embeddings) -> Embeddings:
         return apply_base_map(items, self.base_map)
@@ -237,7 +240,7 @@ class RelationalNetwork:
             )
         suited = self._suited_to(graph)
         if suited is not self:
-            graph = build_graph(mapped, suited.n_neighbors, progress)
+            graph = graph.shortened(suited.n_neighbors) or build_graph(mapped, suited.n_neighbors, progress)
         return WeightedGraph(graph, suited.scorer, suited.sharpness, suited.blend)
 
     def _suited_to(self, graph: Graph) -> "RelationalNetwork":

@@ -6,6 +6,7 @@ N items, M context items, k neighbours, T steps, d dimensions.
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Protocol, TypeVar
 
@@ -14,19 +15,30 @@ from sklearn.base import BaseEstimator
 
 from entourage.errors import InputError, ModelError, NotFittedError
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
+from entourage.refiner.memory import same_items, with_fitted
 from entourage.refiner.serving import RefinesQueries, ServedGallery
 from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.stores import model_config, read_model, usable_model, write_model
-from entourage.values import Attention, Embeddings, FloatArray, IntArray, Trajectory
+from entourage.values import Attention, Embeddings, FloatArray, IntArray, LabelArray, Trajectory
 
-__all__ = ["REFINERS", "RefiningEstimator", "RefiningNetwork"]
+__all__ = ["REFINERS", "Among", "RefiningEstimator", "RefiningNetwork"]
 
 Refiner = TypeVar("Refiner", bound="RefiningEstimator")
+Rows = TypeVar("Rows", FloatArray, IntArray)
 
 REFINERS = {"context_refiner": "ContextRefiner", "paper_refiner": "PaperRefiner"}
 """The estimator that each `system` of a model folder is opened by."""
+
+_AMONG_THEMSELVES = (
+    "a refiner that was loaded does not know the items of fit, so these are refined among themselves alone: compare "
+    "them with each other only. Give context= the gallery's raw vectors, or context=X to say that this is meant"
+)
+_FOR_SEARCHING = (
+    "search the refined gallery with refined queries, but do not add them to it: new items must be in the gallery when "
+    "it is served, or items of new classes are found less often than with raw vectors"
+)
 
 
 class RefiningNetwork(Protocol):
@@ -67,10 +79,28 @@ class RefiningNetwork(Protocol):
         """What queries need of a gallery, computed once."""
 
 
+@dataclass(frozen=True, eq=False)
+class Among:
+    """Items to refine and the gallery to find their neighbours in."""
+
+    table: Table
+    """The N items as they were given."""
+    items: Embeddings
+    """The items, and behind them others that are refined along with them, if there are any."""
+    gallery: Embeddings
+    """The items again, or the context."""
+    ids: LabelArray
+    """(N,) the ids of the items."""
+
+    def wanted(self, refined: Rows) -> Rows:
+        """The items' part, of shape (N, ...)."""
+        return refined[: len(self.ids)]
+
+
 class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn has no types
     """An estimator that refines embeddings among their neighbours with the network it has fitted.
 
-    Each refiner has its own `fit`, which sets network_, n_neighbors_, n_steps_, n_features_in_ and the report.
+    Each refiner has its own `fit`, which sets network_, items_, n_neighbors_, n_steps_, n_features_in_ and the report.
     """
 
     recipe: str
@@ -78,6 +108,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
     system: str
     """What config.json calls it."""
     network_: RefiningNetwork
+    items_: Embeddings | None
+    """The items of fit, among which `transform` finds neighbours too; None in a refiner that was loaded."""
     n_neighbors_: int
     n_steps_: int
     n_features_in_: int
@@ -87,14 +119,17 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
 
     @shows_progress
     def transform(self, X: Any, context: Any = None, *, steps: int | None = None, progress: ShowProgress = None) -> Any:
-        """Refine vectors, **each among all that it is given with**.
+        """Refine vectors **among themselves and the items of fit**, so that they can be compared with either.
 
         Parameters
         ----------
         X : Embeddings, array, DataFrame or tensor of shape (N, d)
-            Each item's neighbours are found in X itself or, for queries against a gallery, in the context.
+            What to refine.
         context : as X, of shape (M, d), optional
-            The gallery's raw vectors. Refine the gallery too and compare refined with refined: `transform_both`.
+            Where to find neighbours instead: `context=X` for a set of its own, such as classes that fit has not seen,
+            or the raw vectors of a gallery for queries. Refine the gallery too, and compare refined with refined:
+            `transform_both`. **A refiner that was loaded does not know the items of fit**: without a context it
+            refines X among itself, and warns.
         steps : int, optional
             Stop after this many steps; all by default.
         progress : bool or callable, optional
@@ -107,8 +142,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             type of X; for whole numbers and lists, in float32. Embeddings keep ids and labels, a DataFrame keeps its
             index and columns, a tensor its device.
         """
-        table, items, gallery = self._prepare(X, context)
-        return self._same_kind(table, self._last_state(items, gallery, self._n_steps(steps), progress))
+        among = self._among(X, context)
+        return self._same_kind(among.table, self._last_state(among, self._n_steps(steps), progress))
 
     @shows_progress
     def transform_both(
@@ -131,10 +166,15 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             The refined queries and the refined gallery, each in its own kind.
         """
         self._check_fitted()
+        return self._transform_both(queries, gallery, steps, progress)
+
+    def _transform_both(
+        self, queries: Any, gallery: Any, steps: int | None, progress: Progress | None, **options: Any
+    ) -> tuple[Any, Any]:
         tables = as_table(self, queries), as_table(self, gallery, name="the gallery")
         items = tables[0].embeddings()
         among = items if gallery is queries else tables[1].embeddings()
-        both = self.network_.refine_both(items, among, self.n_neighbors_, self._n_steps(steps), progress)
+        both = self.network_.refine_both(items, among, self.n_neighbors_, self._n_steps(steps), progress, **options)
         refined, searched = (self._same_kind(table, each) for table, each in zip(tables, both, strict=True))
         return refined, searched
 
@@ -143,7 +183,11 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         """Prepare a gallery once for queries that arrive over time.
 
         `serve(gallery).transform(queries)` is `transform(queries, gallery)` without the part of the work that is the
-        gallery's own, and `serve(gallery).refined_gallery` is `transform(gallery)`.
+        gallery's own, and `serve(gallery).refined_gallery` is `transform(gallery, context=gallery)`.
+
+        **Search with the refined queries, but do not add them to the index**: a query attends to the gallery as it
+        was, so items of a new class end up among strangers. Serve a gallery that has the new items in it instead, and
+        index its `refined_gallery`.
 
         Parameters
         ----------
@@ -155,9 +199,11 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         -------
         ServedGallery
         """
-        table, items, _ = self._prepare(gallery, None)
-        prepared = self.network_.prepare(items, self.n_neighbors_, self.n_steps_, progress)
-        return ServedGallery(prepared, table, lambda queries: as_table(self, queries), self._same_kind)
+        self._check_fitted()
+        table = as_table(self, gallery, name="the gallery")
+        prepared = self.network_.prepare(table.embeddings(), self.n_neighbors_, self.n_steps_, progress)
+        warn_caller(_FOR_SEARCHING)
+        return ServedGallery(prepared, table, self)
 
     @shows_progress
     def trajectory(self, X: Any, context: Any = None, *, progress: ShowProgress = None) -> Trajectory:
@@ -173,9 +219,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         Trajectory
             Steps of shape (T + 1, N, d), or (T + 1, N, out_dim) where the refiner has one.
         """
-        _, items, gallery = self._prepare(X, context)
-        states = self._states(items, gallery, self.n_steps_, progress)
-        return Trajectory(np.stack([e for e, _, _ in states]), items.ids)
+        among = self._among(X, context)
+        states = self._states(among, self.n_steps_, progress)
+        return Trajectory(np.stack([among.wanted(e) for e, _, _ in states]), among.ids)
 
     @shows_progress
     def iter_steps(
@@ -193,9 +239,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         ndarray of shape (N, d)
             e^t, for t = 0..T, in float32.
         """
-        _, items, gallery = self._prepare(X, context)
-        for e, _, _ in self._states(items, gallery, self._n_steps(steps), progress):
-            yield e
+        among = self._among(X, context)
+        for e, _, _ in self._states(among, self._n_steps(steps), progress):
+            yield among.wanted(e)
 
     @shows_progress
     def attention(self, X: Any, context: Any = None, *, progress: ShowProgress = None) -> Attention:
@@ -209,12 +255,13 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         Returns
         -------
         Attention
-            Weights of shape (T, N, k) and neighbour ids of shape (N, k).
+            Weights of shape (T, N, k) and neighbour ids of shape (N, k). Where X or the items of fit have no ids of
+            their own, neighbours are numbered: first the N rows of X, then the others.
         """
-        _, items, gallery = self._prepare(X, context)
-        (_, _, rows), *states = self._states(items, gallery, self.n_steps_, progress)
-        weights = np.stack([of_step for _, of_step, _ in states if of_step is not None])  # (T, N, k)
-        return Attention(weights, items.ids, gallery.ids[rows])
+        among = self._among(X, context)
+        (_, _, rows), *states = self._states(among, self.n_steps_, progress)
+        weights = np.stack([among.wanted(w) for _, w, _ in states if w is not None])  # (T, N, k)
+        return Attention(weights, among.ids, among.gallery.ids[among.wanted(rows)])
 
     def with_neighbors(self: Refiner, n_neighbors: int) -> Refiner:
         """Return a copy of this fitted refiner that attends to another number of neighbours, without fitting again.
@@ -242,26 +289,29 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_steps_}, the number of steps")
         return int(n_steps)
 
-    def _prepare(self, X: Any, context: Any) -> tuple[Table, Embeddings, Embeddings]:
-        """The items as they were given and as Embeddings, and the gallery: the items themselves without a context."""
+    def _among(self, X: Any, context: Any) -> Among:
+        """The items, and where to find their neighbours: in the context, or among themselves and the items of fit."""
         self._check_fitted()
         table = as_table(self, X)
         items = table.embeddings()
-        own = context is None or context is X
-        return table, items, items if own else as_table(self, context, name="the context").embeddings()
+        if context is not None:
+            gallery = items if context is X else as_table(self, context, name="the context").embeddings()
+            return Among(table, items, items if same_items(items, gallery) else gallery, items.ids)
+        if self.items_ is None:
+            warn_caller(_AMONG_THEMSELVES)
+        together = items if self.items_ is None else with_fitted(items, self.items_)
+        return Among(table, together, together, items.ids)
 
     def _states(
-        self, items: Embeddings, gallery: Embeddings, n_steps: int, progress: Progress | None, **options: Any
+        self, among: Among, n_steps: int, progress: Progress | None, **options: Any
     ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
         """(e^t (N, d), weights^t (N, k), rows (N, k)) for t = 0..n_steps; the weights at t = 0 are None."""
-        return self.network_.refine(items, gallery, self.n_neighbors_, n_steps, progress, **options)
+        return self.network_.refine(among.items, among.gallery, self.n_neighbors_, n_steps, progress, **options)
 
-    def _last_state(
-        self, items: Embeddings, gallery: Embeddings, n_steps: int, progress: Progress | None, **options: Any
-    ) -> FloatArray:
+    def _last_state(self, among: Among, n_steps: int, progress: Progress | None, **options: Any) -> FloatArray:
         """e^t (N, d) for t = n_steps."""
-        *_, (last, _, _) = self._states(items, gallery, n_steps, progress, last_only=True, **options)
-        return last
+        *_, (last, _, _) = self._states(among, n_steps, progress, last_only=True, **options)
+        return among.wanted(last)
 
     # ---- what was fitted ---------------------------------------------------------------------------------------
 
@@ -309,7 +359,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
     # ---- on disk -----------------------------------------------------------------------------------------------
 
     def save(self, folder: Any, *, overwrite: bool = False) -> None:
-        """Write config.json and model.safetensors into a new folder, whole or not at all.
+        """Write config.json and model.safetensors into a new folder, whole or not at all, without the items of fit.
 
         Parameters
         ----------
@@ -364,7 +414,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         if config["columns"] is not None:
             self.feature_names_in_ = np.array(config["columns"], dtype=object)
         self.n_neighbors_, self.n_steps_ = config["neighbors"], config["steps"]
-        self.network_ = self._network(arrays)
+        self.network_, self.items_ = self._network(arrays), None
 
     @abstractmethod
     def _network(self, arrays: dict[str, np.ndarray]) -> RefiningNetwork:

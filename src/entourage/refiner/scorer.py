@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import expit
 
+from entourage.errors import few
 from entourage.refiner.gathering import silu
 from entourage.refiner.graph import Graph
 from entourage.refiner.relations import RELATIONS, returned
@@ -64,7 +65,7 @@ class RelationScorer:
         """A scorer from what `to_arrays` gives; a missing or unknown name is a ValueError."""
         names = {"centre", "spread", *(f"layers.{n}.{kind}" for n in _LAYERS for kind in ("weight", "bias"))}
         if arrays.keys() != names:
-            differing = ", ".join(sorted(arrays.keys() ^ names))
+            differing = few(sorted(arrays.keys() ^ names), "names")
             raise ValueError(f"the arrays of a scorer are {', '.join(sorted(names))}; missing or unknown: {differing}")
         weights = tuple(arrays[f"layers.{n}.weight"].T for n in _LAYERS)
         return cls(arrays["centre"], arrays["spread"], weights, tuple(arrays[f"layers.{n}.bias"] for n in _LAYERS))

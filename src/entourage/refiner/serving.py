@@ -4,14 +4,13 @@ M gallery items, G nodes of its graph, N queries, T steps, d dimensions.
 """
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from entourage.neighbors import own_gallery_rows
+from entourage.neighbors import SearchIndex, own_gallery_rows
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
-from entourage.refiner.conversion import Table
+from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.values import Embeddings, FloatArray
 
 __all__ = ["PreparedGallery", "RefinesQueries", "ServedGallery"]
@@ -31,8 +30,8 @@ class RefinesQueries(Protocol):
 class PreparedGallery:
     """A gallery whose graph and refinement are not computed again for each query; made by RelationalNetwork.prepare."""
 
-    gallery: Embeddings
-    """The M items as they came."""
+    gallery: SearchIndex
+    """The M items as they came, to recognise queries among them by id."""
     base_map: FloatArray | None
     """(d, d), what queries pass first."""
     mapped: Embeddings
@@ -59,7 +58,8 @@ class ServedGallery:
 
     What depends on the gallery alone is kept instead of computed again for each batch: with the relational recipe its
     graph and its own refinement, step by step (T + 1 times the size of the gallery), with the paper's the keys and
-    values of each block (2 T times). The gallery stays as it was; serve a changed one anew.
+    values of each block (2 T times). The gallery stays as it was; serve a changed one anew. **Refined queries are for
+    searching, not for the index**: new items belong into the gallery that is served. It can be pickled.
 
     >>> from sklearn.datasets import load_digits
     >>> from entourage import ContextRefiner
@@ -76,20 +76,12 @@ class ServedGallery:
         What a network keeps of the gallery.
     gallery : Table
         The gallery as it was given.
-    as_table : callable
-        Checks queries.
-    same_kind : callable
-        Makes of refined vectors the kind of a table.
+    refiner : ContextRefiner or PaperRefiner
+        The refiner that serves it, which checks queries.
     """
 
-    def __init__(
-        self,
-        prepared: RefinesQueries,
-        gallery: Table,
-        as_table: Callable[[Any], Table],
-        same_kind: Callable[[Table, FloatArray], Any],
-    ) -> None:
-        self._prepared, self._gallery, self._as_table, self._same_kind = prepared, gallery, as_table, same_kind
+    def __init__(self, prepared: RefinesQueries, gallery: Table, refiner: SameKindTransformer) -> None:
+        self._prepared, self._gallery, self._refiner = prepared, gallery, refiner
 
     def __repr__(self) -> str:
         return f"ServedGallery({len(self._gallery.array):,} items of {self._gallery.array.shape[1]} dimensions)"
@@ -97,7 +89,7 @@ class ServedGallery:
     @functools.cached_property
     def refined_gallery(self) -> Any:
         """The refined gallery, of shape (M, d or out_dim) and of the gallery's kind; computed when first asked for."""
-        return self._same_kind(self._gallery, self._prepared.refined())
+        return self._refiner._same_kind(self._gallery, self._prepared.refined())
 
     def transform(self, queries: Any) -> Any:
         """Refine queries.
@@ -112,5 +104,5 @@ class ServedGallery:
         the same kind, of shape (N, d or out_dim)
             Refined vectors.
         """
-        table = self._as_table(queries)
-        return self._same_kind(table, self._prepared.refine(table.embeddings()))
+        table = as_table(self._refiner, queries)
+        return self._refiner._same_kind(table, self._prepared.refine(table.embeddings()))

@@ -5,13 +5,13 @@ the command that makes it.
 """
 
 import functools
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from entourage.refiner.graph import Graph, build_graph
+from entourage.refiner.graph import Graph, build_graph, most_neighbors
 from entourage.refiner.network import RelationalNetwork
-from entourage.refiner.scorer import estimated_purity
 from entourage.refiner.settings import RefinerSettings
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
@@ -22,6 +22,8 @@ UNIVERSAL_FILE = Path(__file__).with_name("universal.safetensors")
 # Random vectors of 32 dimensions and more stay below this; sets above it gained, or lost little.
 LEAST_PURITY = 0.17
 LEAST_ITEMS = 20
+JUDGED = 12  # neighbours that the forecast looks at, as many as the scorer was trained with
+_PURITY_OF = 8
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Forecast:
     """The estimated share of the 8 nearest neighbours that are of the item's class."""
     distinct: int
     """Number of items, copies counted once."""
+    same_class: float = 0.0
+    """How many of the 12 nearest are expected to be of the item's class."""
 
     @property
     def warning(self) -> str | None:
@@ -39,9 +43,10 @@ class Forecast:
         if self.distinct < LEAST_ITEMS:
             return f"{self.distinct} distinct vectors have too few neighbours to learn from; {LEAST_ITEMS} are needed"
         if self.purity < LEAST_PURITY:
+            below = math.floor(1000 * self.purity) / 10  # rounded down: 16.96 % is below 17 %, and looks so
             return (
-                f"only {100 * self.purity:.0f} % of the nearest neighbours seem to belong together, below the "
-                f"{100 * LEAST_PURITY:.0f} % from which refinement helps"
+                f"only {below:.1f} % of the nearest neighbours seem to belong together, by how many neighbours they "
+                f"share; refinement without labels helps from {100 * LEAST_PURITY:.0f} % on"
             )
         return None
 
@@ -80,16 +85,18 @@ def forecast(items: Embeddings, *, progress: Progress | None = None, graph: Grap
     progress : callable, optional
         Called as progress(title, done, total).
     graph : Graph, optional
-        The graph of the items, if it is known already, with at least as many neighbours as the universal network
-        attends to.
+        The graph of the items, if it is known already, with 12 neighbours or more.
 
     Returns
     -------
     Forecast
     """
-    network = universal_network()
-    graph = build_graph(items, network.n_neighbors, progress) if graph is None else graph
-    return Forecast(estimated_purity(network.scorer, graph, network.n_neighbors), len(graph.items))
+    graph = build_graph(items, JUDGED, progress) if graph is None else graph
+    judged = graph.with_neighbors(JUDGED)
+    if not judged.neighbors.k:
+        return Forecast(0.0, len(graph.items))
+    chances = universal_network().scorer.probabilities(judged.relations)  # (G, k)
+    return Forecast(float(chances[:, :_PURITY_OF].mean()), len(graph.items), float(chances.sum(axis=1).mean()))
 
 
 def fit_universal(
@@ -117,15 +124,13 @@ def fit_universal(
         where it would be another one.
     """
     network = universal_network(settings.n_neighbors)
-    searched_for = max(network.n_neighbors, universal_network().n_neighbors)
+    searched_for = max(network.n_neighbors, JUDGED)
     graph = build_graph(items, searched_for, progress)
     expected = forecast(items, graph=graph)
     if expected.warning:
         network = replace(network, blend=1.0)
-    # Which items are copies shows in the lists themselves: shorter ones might have shown others.
-    reusable = network.n_neighbors == searched_for or len(graph.items) == len(items)
-    report = _report(settings, items, network, expected)
-    return network, report, graph.with_neighbors(network.n_neighbors) if reusable else None
+    known = graph if network.n_neighbors == searched_for else graph.shortened(network.n_neighbors)
+    return network, _report(settings, items, network, expected), known
 
 
 def _report(
@@ -135,6 +140,7 @@ def _report(
         "recipe": "relational",
         "labels": "none: the universal scorer" if items.labels is None else "too few classes: the universal scorer",
         "items": len(items),
+        "distinct_items": expected.distinct,
         "neighbors": network.n_neighbors,
         "steps": settings.n_steps,
         "context": "exact neighbours among distinct items, ties by id, never the item itself",
@@ -144,7 +150,7 @@ def _report(
         "blend": round(network.blend, 4),
     }
     warnings = [f"the vectors are only scaled to length 1: {expected.warning}"] if expected.warning else []
-    most = max(expected.distinct // 4, 1)
+    most = most_neighbors(expected.distinct)
     if settings.n_neighbors is not None and settings.n_neighbors > most:
         few = f"an item attends to at most {most} of {expected.distinct} distinct vectors, a quarter"
         warnings.append(f"{settings.n_neighbors} neighbours were requested, but {few}")

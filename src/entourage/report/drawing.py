@@ -5,7 +5,6 @@ from entourage.report.blocks import Heading, Paragraph
 from entourage.report.pictures import Picture
 from entourage.report.templates import Block
 from entourage.runs.figures import FIGURES, FigureOptions, applicable
-from entourage.runs.figures.options import DRIFTING
 from entourage.runs.refinement_run import RefinementRun
 from entourage.runs.training_run import TrainingRun
 
@@ -18,8 +17,7 @@ _NARROW = ("gradients", "learners", "steps", "training")
 
 _READING = {
     "drift": "Pale: where an item lies among the raw vectors. An arrow leads to where refinement moves it. Items of "
-    "one class that gather are easier to find. Of many items only some are shown, laid out by themselves; in the "
-    "picture of all items, which entourage plot drift draws, they lie elsewhere.",
+    "one class that gather are easier to find. Of many items a sample is drawn and laid out by itself.",
     "query": "The nearest items before and after; an arrow leads from an item's old rank to its new one. Lines "
     "from the query, where there are some, show what it attended to, step by step: the wider, the more.",
     "steps": "Points gained over the raw vectors after each step.",
@@ -58,9 +56,8 @@ def draw_all(run: RefinementRun | TrainingRun, seed: int = 0) -> list[Block]:
 
 
 def _drawn(kind: str, run: RefinementRun | TrainingRun, seed: int) -> Block:
-    options = FigureOptions(seed=seed, points=DRIFTING if kind == "drift" else None)
     try:
-        figure = FIGURES[kind].draw(run, options)
+        figure = FIGURES[kind].draw(run, FigureOptions(seed=seed, in_report=True))
     except (EntourageError, OSError) as error:  # such as pictures that are gone
         return Paragraph(f"Not drawn: {error}.")
     return Picture.of(figure, _capital(FIGURES[kind].shows), _READING[kind], narrow=kind in _NARROW)

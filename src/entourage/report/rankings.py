@@ -47,6 +47,8 @@ class Ranking(Block):
     query: Cell
     after: Sequence[Cell]
     before: Sequence[Cell] | None = None
+    moved: str = ""
+    """Where matches went, which may be far below what is shown."""
 
     @property
     def lists(self) -> dict[str, Sequence[Cell]]:

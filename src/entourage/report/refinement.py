@@ -12,7 +12,9 @@ from entourage.report.classes import means_by_class
 from entourage.report.page import Page, Section
 from entourage.report.rankings import SHOWN, Ranking, cells_of
 from entourage.report.templates import Block
-from entourage.report.wording import changes_in_words, flattened, metric_title
+from entourage.report.wording import change_mark, flattened, in_sentence, without_repeats
+from entourage.runs.figures import applicable
+from entourage.runs.figures.matches import moved_matches
 from entourage.runs.figures.refinement import changed_queries, rankings
 from entourage.runs.refinement_run import RefinementRun
 
@@ -33,9 +35,9 @@ def refinement_page(run: RefinementRun, figures: Sequence[Block]) -> Page:
         lede=_lede(run),
         sections=[
             Section("Scores", _scores(run)),
-            Section("Protocol", [Facts("How this was measured.", run.document["protocol"])]),
             Section("Figures", figures),
-            Section("Wins and losses" if run.labelled else "What changed most", _wins_and_losses(run)),
+            Section("Wins and losses" if run.labelled else "What changed most", _wins_and_losses(run, bool(figures))),
+            Section("Protocol", [Facts("How this was measured.", without_repeats(run.document["protocol"]))]),
             Section("Settings", [Facts("What decided the result.", _settings(run))]),
             Section("Versions", [Facts("What it was made with.", run.run.get("versions", {}))]),
         ],
@@ -44,22 +46,35 @@ def refinement_page(run: RefinementRun, figures: Sequence[Block]) -> Page:
 
 
 def _headline(run: RefinementRun) -> str:
-    document = run.document
-    names = [name for name in _HEADLINE if name in document["metrics"]]
-    if names:
-        changes = changes_in_words(document["metrics_before"], document["metrics"], document["intervals"], names)
-        return f"Refinement {changes}."
-    return (
-        f"{len(run.items):,} vectors were refined. Without labels there are no scores to show whether they became "
-        "better, but what changed can be seen below."
-    )
+    """What changed beyond its interval, without numbers: the table below has them."""
+    rose, fell = _clear_changes(run)
+    if not run.document["metrics"]:
+        return (
+            f"{len(run.items):,} vectors were refined. Without labels there are no scores to show whether they became "
+            "better, but what changed can be seen below."
+        )
+    main = [[name for name in names if name in _HEADLINE] for names in (rose, fell)]
+    rose, fell = main if any(main) else (rose, fell)
+    clauses = [f"{verb} {_enumerated(names)}" for verb, names in (("raised", rose), ("lowered", fell)) if names]
+    return f"Refinement {' and '.join(clauses) if clauses else 'changed no score clearly'}."
 
 
 def _lede(run: RefinementRun) -> str:
-    before, after = run.document["metrics_before"], run.document["metrics"]
-    fell = [metric_title(name) for name in after if name not in _HEADLINE and after[name] < before[name]]
+    fell = [name for name in _clear_changes(run)[1] if name not in _HEADLINE]
     movement = _movement(run.document.get("movement", {}))
-    return f"{_enumerated(fell)} fell. {movement}".strip() if fell else movement
+    named = {name for names in _clear_changes(run) for name in names}
+    if not fell or not named & set(_HEADLINE):  # then the headline says it
+        return movement
+    said = _enumerated(fell)
+    return f"{said[:1].upper()}{said[1:]} fell. {movement}".strip()
+
+
+def _clear_changes(run: RefinementRun) -> tuple[list[str], list[str]]:
+    """Names of the metrics that rose, and of those that fell, as the table marks them: not those it calls unclear."""
+    before, after, intervals = (run.document[name] for name in ("metrics_before", "metrics", "intervals"))
+    marks = {name: change_mark(after[name] - before[name], intervals.get(name))[0] for name in after}
+    rose, fell = ([name for name, mark in marks.items() if mark in which] for which in ("▲△", "▼▽"))
+    return rose, fell
 
 
 def _movement(movement: dict[str, float]) -> str:
@@ -86,10 +101,16 @@ def _scores(run: RefinementRun) -> list[Block]:
 
 
 def _settings(run: RefinementRun) -> dict[str, Any]:
+    """Settings that the protocol does not say: it has the steps, the neighbours and, of the demo, the seed."""
     settings = flattened(run.run.get("settings", {}))
-    if "refiner.steps" in settings:  # where runs of older versions have None for all
-        settings["refiner.steps"] = run.n_steps
-    return settings | {"seed": run.run.get("seed"), "seconds": run.run.get("seconds")}
+    settings |= {"seed": run.run.get("seed"), "seconds": run.run.get("seconds")}
+    protocol = run.document["protocol"]
+    said = {"refiner.steps", "refiner.n_steps"} | ({"seed"} & protocol.keys())
+    if settings.get("refiner.random_state") == settings["seed"]:
+        said.add("refiner.random_state")
+    if f"{settings.get('refiner.n_neighbors')} neighbours" in str(protocol.get("context")):
+        said.add("refiner.n_neighbors")
+    return {name: value for name, value in settings.items() if name not in said}
 
 
 def _footer(run: RefinementRun) -> str:
@@ -101,7 +122,8 @@ def _footer(run: RefinementRun) -> str:
 # ---- wins and losses ---------------------------------------------------------------------------------------------
 
 
-def _wins_and_losses(run: RefinementRun) -> list[Block]:
+def _wins_and_losses(run: RefinementRun, drawn: bool) -> list[Block]:
+    """Queries and classes that won and lost most; drawn: whether the query that won most is among the figures."""
     scores, labels = run.per_query, run.items.labels
     if scores is None or labels is None:
         return _most_changed(run)
@@ -113,11 +135,13 @@ def _wins_and_losses(run: RefinementRun) -> list[Block]:
         Tally((won, "got better"), (lost, "got worse"), (len(gains) - won - lost, "unchanged")),
         Beside(_class_tables(labels, before, after)),
     ]
-    chosen = choose_queries(gains, n_best=_EACH, n_worst=_EACH)
+    shown_above = int(changed_queries(run, 2)[0]) if drawn and "query" in applicable(run) else -1
+    chosen = [row for row in choose_queries(gains, _EACH + 1, _EACH + 1, labels).tolist() if row != shown_above]
     for title, mark, sign in (("Biggest wins", "▲", 1), ("Biggest losses", "▼", -1)):
-        rows = [row for row in chosen if sign * gains[row] > 0]
+        rows = [row for row in chosen if sign * gains[row] > 0][:_EACH]
         notes = [f"{mark} average precision {100 * before[row]:.0f} → {100 * after[row]:.0f} %" for row in rows]
-        blocks += [Heading(title)] if rows else []
+        besides = " besides the query above" if sign * gains[shown_above] > 0 and shown_above >= 0 else ""
+        blocks += [Heading(f"{title}{besides}")] if rows else []
         blocks += [_ranking(run, row, note) for row, note in zip(rows, notes, strict=True)]
     return blocks
 
@@ -136,7 +160,7 @@ def _most_changed(run: RefinementRun) -> list[Block]:
 def _ranking(run: RefinementRun, row: int, note: str) -> Ranking:
     queries, gallery = run.appearance, run.gallery_appearance
     (query, before), (_, after) = (cells_of(queries, row, gallery, run.neighbors[when].rows[row]) for when in WHEN)
-    return Ranking(queries.name(row), str(queries.ids[row]), note, query, after, before)
+    return Ranking(queries.name(row), str(queries.ids[row]), note, query, after, before, moved_matches(run, row))
 
 
 def _class_tables(labels: ArrayLike, before: np.ndarray, after: np.ndarray) -> list[Block]:
@@ -145,7 +169,8 @@ def _class_tables(labels: ArrayLike, before: np.ndarray, after: np.ndarray) -> l
     gained = means[1] - means[0]
     tables: list[Block] = []
     for word, sign in (("gained", 1), ("lost", -1)):
-        rows = [row for row in np.argsort(-sign * gained, kind="stable") if sign * gained[row] > _UNCHANGED]
+        order = np.lexsort((-sizes, -sign * gained))  # of equals the most frequent, not the first of the alphabet
+        rows = [row for row in order if sign * gained[row] > _UNCHANGED]
         caption = f"{len(rows):,} of {len(names):,} classes {word}, these the most. MAP@R in percent."
         cells = [(names[row], f"{sizes[row]:,}", *(f"{100 * mean[row]:.1f}" for mean in means)) for row in rows]
         table = Table(caption, ("class", "queries", *WHEN), cells[:_CLASSES])
@@ -154,4 +179,5 @@ def _class_tables(labels: ArrayLike, before: np.ndarray, after: np.ndarray) -> l
 
 
 def _enumerated(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    titles = [in_sentence(name) for name in names]
+    return titles[0] if len(titles) == 1 else f"{', '.join(titles[:-1])} and {titles[-1]}"

@@ -13,7 +13,7 @@ from entourage.report.classes import means_by_class
 from entourage.report.page import Page, Section
 from entourage.report.rankings import Ranking, cells_of
 from entourage.report.templates import Block
-from entourage.report.wording import flattened
+from entourage.report.wording import flattened, without_repeats
 from entourage.runs.figures.training import source_of, spread_queries
 from entourage.runs.layout import NETWORK
 from entourage.runs.training_run import TrainingRun
@@ -22,6 +22,13 @@ __all__ = ["training_page"]
 
 _QUERIES = 8  # shown
 _CLASSES = 6  # listed that are found best, and worst
+_SHARES = (  # from which recall on it is called so
+    (0.95, "nearly all queries"),
+    (0.65, "most queries"),
+    (0.5, "more than half of the queries"),
+    (0.2, "fewer than half of the queries"),
+    (0.0, "few queries"),
+)
 
 
 def training_page(run: TrainingRun, figures: Sequence[Block]) -> Page:
@@ -31,13 +38,14 @@ def training_page(run: TrainingRun, figures: Sequence[Block]) -> Page:
     return Page(
         title=f"{source_of(run)} · {run.system} ({run.folder.absolute().name})",
         headline=_headline(run),
-        lede=_lede(run),
         sections=[
             Section("Scores", [*([Warnings(warnings)] if warnings else []), _score_table(run, scores)]),
-            Section("Protocol", [Facts("How this was trained and measured.", run.document["protocol"])]),
-            Section("Network", _network(run)),
             Section("Figures", figures),
             Section("Found and missed", _found_and_missed(run, scores) if scores else []),
+            Section("Network", _network(run)),
+            Section(
+                "Protocol", [Facts("How this was trained and measured.", without_repeats(run.document["protocol"]))]
+            ),
             Section("Settings", [Facts("What decided the result.", _settings(run))]),
             Section("Versions", [Facts("What it was made with.", run.config.get("versions", {}))]),
         ],
@@ -56,17 +64,12 @@ def _per_query(run: TrainingRun) -> tuple[dict[str, np.ndarray] | None, list[str
 
 
 def _headline(run: TrainingRun) -> str:
-    protocol, recall = run.document["protocol"], 100 * run.document["metrics"]["recall@1"]
+    """How good the encoder is, without numbers: the table below has them."""
+    recall = run.document["metrics"]["recall@1"]
+    share = next(words for least, words in _SHARES if recall >= least)
     return (
-        f"Trained by {run.system} on {source_of(run)}, the encoder finds an item of the right class first for "
-        f"{recall:.1f} % of {protocol['queries']:,} queries."
+        f"Trained by {run.system} on {source_of(run)}, the encoder finds an item of the right class first for {share}."
     )
-
-
-def _lede(run: TrainingRun) -> str:
-    protocol = run.document["protocol"]
-    learned = f"It learned from {protocol['trained_on']}; the epoch kept is {protocol['epoch_kept']}."
-    return f"Tested on {protocol['data']}. {learned}"
 
 
 def _score_table(run: TrainingRun, scores: dict[str, np.ndarray] | None) -> ScoreTable:
@@ -119,8 +122,8 @@ def _found_and_missed(run: TrainingRun, scores: dict[str, np.ndarray]) -> list[B
 
 def _class_tables(labels: ArrayLike, precision: np.ndarray) -> list[Table]:
     names, counts, (means,) = means_by_class(labels, precision)
-    order = np.argsort(-means, kind="stable")
-    listed = [("Classes found best.", order[:_CLASSES]), ("Classes found worst.", order[::-1][:_CLASSES])]
+    order, last = (np.lexsort((-counts, sign * means)) for sign in (-1, 1))  # of equals the most frequent
+    listed = [("Classes found best.", order[:_CLASSES]), ("Classes found worst.", last[:_CLASSES])]
     if len(names) <= 2 * _CLASSES:  # two tables would list the same ones twice
         listed = [("Classes from those found best to those found worst.", order)]
     tables = []

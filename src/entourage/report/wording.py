@@ -4,20 +4,23 @@ A change is marked by a shape besides its colour: ▲ and ▼ where the interval
 interval, ≈ where it holds zero, = where nothing changed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = [
     "change_mark",
-    "changes_in_words",
     "flattened",
+    "in_sentence",
     "metric_meaning",
     "metric_title",
     "percent",
     "readable",
     "signed",
     "unbroken",
+    "without_repeats",
 ]
+
+_COUNTS = ("items", "queries", "gallery", "self_matches_removed_by_id")  # of a protocol, often all the same
 
 _TITLES = {
     "map@r": "MAP@R",
@@ -72,41 +75,27 @@ def change_mark(difference: float, interval: Mapping[str, float] | None) -> tupl
     return ("▼", "worse") if interval["high"] < 0 else ("≈", "no clear change")
 
 
-def changes_in_words(
-    before: Mapping[str, float],
-    after: Mapping[str, float],
-    intervals: Mapping[str, Mapping[str, float]],
-    names: Iterable[str],
-) -> str:
-    """Say what became of the named metrics, as the end of a sentence.
+def in_sentence(name: str) -> str:
+    """A metric as it is written within a sentence.
 
-    Parameters
-    ----------
-    before, after : name -> fraction
-        The scores.
-    intervals : name -> {"low", "high"}
-        The intervals of the changes, where they are known.
-    names : names
-        Which metrics to speak of.
-
-    >>> before, after = {"recall@1": 0.5, "map@r": 0.3}, {"recall@1": 0.6, "map@r": 0.31}
-    >>> changes_in_words(before, after, {"map@r": {"low": -0.01, "high": 0.03}}, ["recall@1", "map@r"])
-    'raised recall@1 from 50.0 to 60.0 % and left MAP@R about the same (30.0 to 31.0 %)'
+    >>> [in_sentence(name) for name in ("recall@1", "map@r", "map@1000", "r-precision")]
+    ['recall@1', 'MAP@R', 'mAP@1000', 'R-precision']
     """
-    clauses: list[str] = []
-    last = None
-    for name in names:
-        verb = _verb(change_mark(after[name] - before[name], intervals.get(name))[0])
-        title = metric_title(name) if name in _TITLES else name
-        numbers = f"{100 * before[name]:.1f} to {100 * after[name]:.1f} %"
-        change = f"{title} about the same ({numbers})" if verb == "left" else f"{title} from {numbers}"
-        clauses.append(change if verb == last else f"{verb} {change}")
-        last = verb
-    return " and ".join(clauses)
+    title = metric_title(name)
+    return title if name in _TITLES or name.startswith("map@") else f"{title[:1].lower()}{title[1:]}"
 
 
-def _verb(mark: str) -> str:
-    return "raised" if mark in "▲△" else "lowered" if mark in "▼▽" else "left"
+def without_repeats(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out counts that another fact of the same table gives: how many queries there are, where all items are.
+
+    >>> without_repeats({"items": 90, "queries": 90, "gallery": 90, "gallery_is": "the queries themselves", "steps": 5})
+    {'items': 90, 'gallery_is': 'the queries themselves', 'steps': 5}
+    """
+    kept: dict[str, Any] = {}
+    for name, value in facts.items():
+        if name not in _COUNTS or value not in [kept[other] for other in _COUNTS if other in kept]:
+            kept[name] = value
+    return kept
 
 
 def readable(value: Any) -> str:

@@ -1,17 +1,21 @@
-"""The encoder of a run or by name, and pictures it could not decode."""
+"""The encoder of a run or by name, the columns it was trained on, and pictures it could not decode."""
 
+import json
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from entourage.data import COLUMNS
 from entourage.errors import EntourageWarning, FileError, InputError
-from entourage.runs.layout import is_partial, partial_of
+from entourage.runs.layout import CONFIG, is_partial, partial_of
 from entourage.stores import encoder_of_vectors
+from entourage.stores.reading import same_file
 
 if TYPE_CHECKING:
     from entourage.encoders.protocol import Encoder
 
-__all__ = ["check_ended", "check_made_by", "encoder_of", "warn_of_corrupt"]
+__all__ = ["check_ended", "check_made_by", "encoder_of", "recorded_columns", "warn_of_corrupt"]
 
 _UNTRAINED = ("auto", "small", "small-rgb", "linear", "mlp")  # encoders by name that have no weights of their own
 
@@ -28,6 +32,34 @@ def encoder_of(model: str | Path) -> "Encoder":
     if str(model) in _UNTRAINED:
         raise InputError(f"the model is {model!r}, an untrained encoder; wanted a run: train it with `entourage train`")
     return build_encoder(str(model)).eval()
+
+
+def recorded_columns(models: Iterable[str | Path], source: str | Path) -> dict[str, str]:
+    """The columns of a file that were named when an encoder was trained on it.
+
+    Parameters
+    ----------
+    models : iterable of str or Path
+        Runs, among other encoders.
+    source : str or path
+        The .csv or file of vectors that is read now.
+
+    Returns
+    -------
+    dict
+        Options of `data.load`; empty if no run was trained on that file, or none of its columns was named.
+    """
+    for model in models:
+        config = Path(model) / CONFIG
+        if not config.is_file() or not Path(source).is_file():
+            continue
+        try:
+            described = json.loads(config.read_text(encoding="utf-8"))["data"]
+            if same_file(Path(described["source"]), Path(source)):
+                return {name: value for name, value in described["options"].items() if name in COLUMNS}
+        except (ValueError, KeyError, TypeError, AttributeError):  # a damaged run says so when its encoder is loaded
+            continue
+    return {}
 
 
 def check_ended(run: str | Path) -> None:

@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from entourage import data
 from entourage.data.image_set import ImageSet
 from entourage.errors import CorruptImage, EntourageError, EntourageWarning, InputError
+from entourage.runs.matching import counts, places_of
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 
     from entourage.figures.appearance import Appearance
 
-__all__ = ["Media", "PictureSource", "appearance_of", "check_pictures", "load_pictures"]
-
-_Place: TypeAlias = tuple[ImageSet, int]  # a picture: the set it is in, and its row there
+__all__ = ["Media", "PictureSource", "appearance_of", "load_pictures"]
 
 
 @dataclass(frozen=True)
@@ -103,19 +102,6 @@ def appearance_of(
     return Appearance(items.ids, items.labels, picture, texts, items.cameras, items.sequences)
 
 
-def check_pictures(source: PictureSource, items: Embeddings, context: Embeddings | None = None) -> None:
-    """Refuse pictures that are missing, or that cannot be matched: by position there must be one per vector."""
-    sets = source.load()
-    for place, each in enumerate((items, context)):
-        if each is None or each.named or _in_order(each, place, sets) is not None:
-            continue
-        whole = "; --split train,test takes all of a folder, test half of its classes" * Path(source.source).is_dir()
-        raise InputError(
-            f"{source.source} has {_counts(sets)} pictures in the split {source.split} for {len(each)} vectors without "
-            f"ids; wanted one per vector, in order{whole}"
-        )
-
-
 def load_pictures(source: PictureSource) -> list[ImageSet] | None:
     """Load the image sets; None and a warning where they no longer exist."""
     try:
@@ -131,9 +117,9 @@ def load_pictures(source: PictureSource) -> list[ImageSet] | None:
 
 def _picture_of(items: Embeddings, place: int, sets: list[ImageSet]) -> "Callable[[int], Image] | None":
     """A function of a row that gives its picture, or raises CorruptImage; None where no item has one."""
-    found: Sequence[_Place | None] | None = _by_id(items, sets) if items.named else _in_order(items, place, sets)
+    found = places_of(items, place, sets)
     if found is None:
-        text = f"there are {_counts(sets)} pictures for {len(items)} items without ids; wanted as many: ids are shown"
+        text = f"there are {counts(sets)} pictures for {len(items)} items, and no ids in common; ids are shown"
         warnings.warn(text, EntourageWarning, stacklevel=4)
         return None
     missing = [row for row, each in enumerate(found) if each is None]
@@ -142,8 +128,6 @@ def _picture_of(items: Embeddings, place: int, sets: list[ImageSet]) -> "Callabl
             f"{len(missing)} of {len(items)} items have no picture, the first is {items.ids[missing[0]]}; ids are shown"
         )
         warnings.warn(text, EntourageWarning, stacklevel=4)
-    if len(missing) == len(items):
-        return None
 
     def picture(row: int) -> "Image":
         known = found[row]
@@ -153,20 +137,3 @@ def _picture_of(items: Embeddings, place: int, sets: list[ImageSet]) -> "Callabl
         return images.picture(place)
 
     return picture
-
-
-def _by_id(items: Embeddings, sets: list[ImageSet]) -> list[_Place | None]:
-    rows = {str(item): (images, row) for images in reversed(sets) for row, item in enumerate(images.ids)}
-    return [rows.get(item) for item in items.ids.astype(str).tolist()]
-
-
-def _counts(sets: list[ImageSet]) -> str:
-    return " and ".join(str(len(images)) for images in sets)
-
-
-def _in_order(items: Embeddings, place: int, sets: list[ImageSet]) -> list[_Place] | None:
-    """Of all sets one after the other if that makes as many, else of the set at that place; None if neither does."""
-    every = [(images, row) for images in sets for row in range(len(images))]
-    if len(every) != len(items):
-        every = [(images, row) for images in sets[place : place + 1] for row in range(len(images))]
-    return every if len(every) == len(items) else None

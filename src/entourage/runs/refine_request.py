@@ -4,9 +4,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from entourage.errors import InputError
-from entourage.runs.media import Media, PictureSource, check_pictures
+from entourage.runs.media import Media, PictureSource
+from entourage.runs.picture_choice import pictures_of
 from entourage.stores import check_free, check_writable_like, read_vectors
+from entourage.stores.columns import columns_where_present
+from entourage.stores.labels import columns_of_table
 from entourage.stores.reading import same_file
+from entourage.stores.tables import named_column
 from entourage.stores.texts import read_texts
 from entourage.values import Embeddings
 
@@ -41,12 +45,18 @@ class RefineRequest:
     """Labels of the items, as `stores.read_vectors` takes them: for scores and figures, never used to refine."""
     context_labels: str | None = None
     """Labels of the gallery."""
+    label_column: str | None = None
+    """The column of the labels in their files. None: one that is recognised."""
+    id_column: str | None = None
+    """The column of the ids, in every file that has it. None: one that is recognised."""
     pictures: str | None = None
     """The images that the vectors were computed from: a dataset, a folder or a .csv."""
-    split: str = "test"
-    """The split of the pictures; of queries and a gallery "query,gallery"."""
+    split: str | None = None
+    """The split of the pictures; of queries and a gallery "query,gallery". None: the one that the vectors match."""
     root: Path | None = None
     """The folder of datasets, or the folder that paths in a .csv are relative to."""
+    path_column: str | None = None
+    """The column of the paths in a .csv of pictures. None: one that is recognised."""
     data_options: dict = field(default_factory=dict)
     """Options of the dataset."""
     texts: Path | None = None
@@ -75,10 +85,12 @@ class RefineRequest:
     def read(self) -> tuple[Embeddings, Embeddings | None]:
         """The items and the gallery, each read once; with labels, cameras and sequences where a run keeps them."""
         known = self.run is not None
-        items = read_vectors(self.vectors, labels=self.labels if known else False, exclusions=known)
+        columns = {"id_column": self.id_column, "label_column": self.label_column}
+        items = read_vectors(self.vectors, labels=self.labels if known else False, exclusions=known, **columns)
         if self.gallery is None:
             return items, None
-        return items, read_vectors(self.gallery, labels=self.context_labels if known else False, exclusions=known)
+        columns, labels = columns_where_present(self.gallery, self.context_labels, **columns), self.context_labels
+        return items, read_vectors(self.gallery, labels=labels if known else False, exclusions=known, **columns)
 
     def media(self, items: Embeddings, context: Embeddings | None) -> Media:
         """Where the pictures or texts of the items come from; pictures that are not there are refused."""
@@ -88,20 +100,34 @@ class RefineRequest:
         )
         pictures = None
         if self.pictures is not None:
-            pictures = PictureSource.located(self.pictures, self.root, self.split, self.data_options)
-            check_pictures(pictures, items, context)
+            source = PictureSource.located(self.pictures, self.root, options=self._picture_options(self.pictures))
+            pictures = pictures_of(source, items, context, split=self.split)
         return Media(pictures, texts, context_texts)
+
+    def _picture_options(self, pictures: str) -> dict:
+        """Options of the pictures' loader: those given, and the named columns as far as a table has them."""
+        given = (self.path_column, self.label_column, self.id_column)
+        names = columns_of_table(pictures, *given) if pictures.lower().endswith(".csv") else []
+        shared = {"label_column": self.label_column, "id_column": self.id_column}
+        found = {name: value for name, value in shared.items() if value and named_column(names, value)}
+        return found | ({"path_column": self.path_column} if self.path_column else {}) | self.data_options
 
     def _check_needed(self) -> None:
         of_run = {
             "--labels": self.labels,
+            "--label-column": self.label_column,
             "--context-labels": self.context_labels,
             "--pictures": self.pictures,
             "--texts": self.texts,
             "--context-texts": self.context_texts,
         }
         of_gallery = {"--context-labels": self.context_labels, "--context-texts": self.context_texts}
-        of_pictures = {"--root": self.root, "--data-option": self.data_options or None}
+        of_pictures = {
+            "--split": self.split,
+            "--path-column": self.path_column,
+            "--root": self.root,
+            "--data-option": self.data_options or None,
+        }
         if self.run is None:
             _refuse(of_run, "there is no --run to keep it in; add --run")
         if self.context is None:

@@ -173,7 +173,7 @@ class RefinementRun:
         return refined_steps(self.refiner, items, context, self.n_steps, progress=self.progress)
 
     def _attention(self, items: Embeddings, context: Embeddings | None) -> Attention:
-        found = self.refiner.attention(items, context, progress=self.progress)
+        found = self.refiner.attention(items, items if context is None else context, progress=self.progress)
         return Attention(found.weights[: self.n_steps], found.ids, found.neighbor_ids)
 
 
@@ -228,7 +228,7 @@ def refined_steps(
 
     Only where refining changes the number of dimensions does it begin with e0 as the refiner sees it.
     """
-    made = refiner.iter_steps(items, context, steps=n_steps, progress=progress)
+    made = refiner.iter_steps(items, items if context is None else context, steps=n_steps, progress=progress)
     first = next(made)
     steps = np.empty((n_steps + 1, *first.shape), np.float32)  # filled step by step: a stack would be a second copy
     steps[0] = items.vectors if items.dim == first.shape[1] else first

@@ -111,7 +111,8 @@ class FittedRefiner:
         progress: Progress | None = None,
     ) -> Refinement:
         if context is None or not both:
-            vectors = self.estimator.transform(items, context, steps=self.steps, progress=progress).vectors
+            among = items if context is None else context
+            vectors = self.estimator.transform(items, among, steps=self.steps, progress=progress).vectors
             return self.described(items, context, vectors, vectors if both else None)
         refined, gallery = self.estimator.transform_both(items, context, steps=self.steps, progress=progress)
         return self.described(items, context, refined.vectors, gallery.vectors)
@@ -128,7 +129,7 @@ class FittedRefiner:
             "items": len(items),
             "model": self.name,
             "context": "transductive: the vectors themselves" if context is None else f"gallery: {len(context)} items",
-            "neighbors": f"{self.estimator.n_neighbors_}, exact, ties by id",
+            "neighbors": f"{self._neighbors(items, context)}, exact, ties by id",
             "own_item": _own_item(items, context),
             "steps": self._steps_taken,
         }
@@ -138,8 +139,20 @@ class FittedRefiner:
     def _steps_taken(self) -> int:
         return int(self.estimator.n_steps_) if self.steps is None else self.steps
 
+    def _neighbors(self, items: Embeddings, context: Embeddings | None) -> str:
+        """How many are used: of few distinct items fewer than asked for."""
+        from entourage.refiner.graph import most_neighbors
+
+        asked, among = self.estimator.n_neighbors_, len(items if context is None else context)
+        distinct = self.estimator.report()["protocol"]["distinct_items"] if self.name == _UNIVERSAL else None
+        most = most_neighbors(among if distinct is None else distinct)
+        if self.estimator.recipe != "relational" or asked <= most:
+            return f"{asked}"
+        bound = "at most " if distinct is None else ""  # whether there are copies is not known
+        return f"{bound}{most} (a quarter of the distinct items, instead of {asked})"
+
     def _record(self, items: Embeddings, context: Embeddings | None) -> RunRecord:
-        count = self.estimator.n_neighbors_
+        count = self._neighbors(items, context)
         among = f"transductive: {count} neighbours among the items"
         if context is not None:
             among = f"gallery: {count} neighbours of {len(context)} items"
@@ -176,16 +189,16 @@ class UniversalRefiner:
 
         from entourage.refiner.estimator import ContextRefiner
 
-        fitted = FittedRefiner(ContextRefiner(self.n_neighbors), _UNIVERSAL, self.steps)
-        if context is None and self.steps is None:  # by one graph for the forecast and for the refinement
-            vectors = fitted.estimator.fit_transform(items, progress=progress).vectors
-            done = fitted.described(items, None, vectors, vectors if both else None)
+        estimator = ContextRefiner(self.n_neighbors)
+        if context is None:  # in either case one graph for the forecast and for the refinement
+            vectors = gallery = estimator.fit_transform(items, steps=self.steps, progress=progress).vectors
         else:
-            if context is not None:
-                check_same_encoder(items, context)
-            fitted.estimator.fit(items if context is None else context, progress=progress)
-            done = fitted.refine(items, context, both=both, progress=progress)
-        return replace(done, metrics=dict(fitted.estimator.report()["metrics"]))
+            check_same_encoder(items, context)
+            refined = estimator.fit_transform_both(items, context, steps=self.steps, progress=progress)
+            vectors, gallery = (each.vectors for each in refined)
+        fitted = FittedRefiner(estimator, _UNIVERSAL, self.steps)
+        done = fitted.described(items, context, vectors, gallery if both else None)
+        return replace(done, metrics=dict(estimator.report()["metrics"]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from entourage.data import DATASETS
 from entourage.systems.settings import EncoderSettings
 
 __all__ = ["TrainRequest"]
@@ -34,6 +35,7 @@ class TrainRequest:
     """Whether to cluster the test pictures for NMI."""
 
     def described(self) -> dict:
-        """Where the data come from, for config.json."""
-        root = None if self.root is None else str(self.root)
-        return {"source": str(self.source), "root": root, "options": self.data_options}
+        """Where the data come from, for config.json; paths are absolute, so that they are found from anywhere."""
+        source = str(self.source) if str(self.source) in DATASETS else str(Path(self.source).absolute())
+        root = None if self.root is None else str(Path(self.root).absolute())
+        return {"source": source, "root": root, "options": self.data_options}

@@ -24,14 +24,15 @@ def warn_caller(text: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in _NOT_THE_CALLER:
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, EntourageWarning, stacklevel=level - 1)
+    warnings.warn(text, EntourageWarning, stacklevel=level)
 
 
 @contextmanager
 def collected_warnings(show: Callable[[str], None] | None = None) -> Iterator[list[str]]:
     """Collect the EntourageWarnings issued inside the block instead of showing them as Python does.
 
-    Other warnings are shown as usual.
+    Other warnings are shown as usual. Where the block ends in an error, what was collected but not shown is issued
+    again, as there will be no result to carry it.
 
     Parameters
     ----------
@@ -65,4 +66,11 @@ def collected_warnings(show: Callable[[str], None] | None = None) -> Iterator[li
                     show(str(message))
 
         warnings.showwarning = collect
-        yield messages
+        try:
+            yield messages
+            return
+        except Exception as raised:
+            error = raised
+    for text in () if show else messages:
+        warnings.warn(text, EntourageWarning, stacklevel=3)
+    raise error

@@ -1,11 +1,11 @@
 """Vectors to and from .npy, .npz and .parquet.
 
-.npz: an array `vectors`, optional `ids` and `labels`; .parquet: a list column, optional `id` and `label` columns.
+.npz: an array `vectors`, optional `ids` and `labels`; .parquet: a list column, optional `id` and `label` columns, or
+others that are named, or known by a usual name (tables.py).
 Both may carry the fingerprint of the encoder that made the vectors, in an array or the metadata. It is not written
 with refined vectors, as they are no longer what the encoder made.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,11 +14,13 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from entourage.errors import FileError, InputError
+from entourage.errors import FileError, InputError, few
 from entourage.stores.atomic import check_free, whole_file
-from entourage.stores.labels import ID_NAMES, LABEL_NAMES, one_spelling, plain_column, read_labels
+from entourage.stores.columns import check_named, known_columns
+from entourage.stores.labels import plain_column, read_labels
 from entourage.stores.paths import StrPath
 from entourage.stores.reading import existing, named, readable
+from entourage.stores.tables import ID, LABEL, Column
 from entourage.values import Embeddings, FloatArray
 
 if TYPE_CHECKING:
@@ -29,10 +31,16 @@ __all__ = ["check_writable_like", "encoder_of_vectors", "read_vectors", "write_l
 ENCODER = "encoder_fingerprint"
 FORMATS = (".npy", ".npz", ".parquet")
 _VECTOR_NAMES = ("vectors", "vector", "embeddings", "embedding")
+_CAMERA, _SEQUENCE = Column("cameras", ("cameras", "camera")), Column("sequences", ("sequences", "sequence"))
 
 
 def read_vectors(
-    path: StrPath, *, labels: StrPath | Literal[False] | None = None, exclusions: bool = False
+    path: StrPath,
+    *,
+    labels: StrPath | Literal[False] | None = None,
+    exclusions: bool = False,
+    id_column: str | None = None,
+    label_column: str | None = None,
 ) -> Embeddings:
     """Read the vectors of a file, scaled to length 1, with its ids if it has any.
 
@@ -46,6 +54,10 @@ def read_vectors(
     exclusions : bool, default False
         Whether to read its cameras and sequences too, if it has any: by them `evaluate` leaves items out of a ranking.
         Off by default, as columns of these names may mean something else.
+    id_column : str, optional
+        The column of the ids, in this file or in that of the labels, if it has no usual name.
+    label_column : str, optional
+        The column of the labels in their file or, without one, in this file.
 
     Returns
     -------
@@ -53,11 +65,17 @@ def read_vectors(
         N items.
     """
     path = existing(path, FORMATS, "vectors")
+    check_named(path, labels, id_column, label_column)
+    wanted: dict[str, tuple[Column, str | None]] = {"ids": (ID, id_column)}
+    if labels is None:
+        wanted["labels"] = LABEL, label_column
+    if exclusions:
+        wanted |= {"cameras": (_CAMERA, None), "sequences": (_SEQUENCE, None)}
     with named(path):
-        items = Embeddings.from_vectors(**_columns(path, _wanted(labels is None, exclusions)))
+        items = Embeddings.from_vectors(**_columns(path, wanted))
     if not labels:
         return items
-    given = read_labels(labels, path, items)
+    given = read_labels(labels, path, items, label_column=label_column, id_column=id_column)
     with named(labels):
         return replace(items, labels=given)
 
@@ -140,17 +158,7 @@ def write_like(source: StrPath, target: StrPath, vectors: FloatArray) -> None:
             _write_parquet_like(source, temporary, vectors)
 
 
-def _wanted(own_labels: bool, exclusions: bool) -> dict[str, tuple[str, ...]]:
-    """What is read besides the vectors, each with its spellings."""
-    wanted: dict[str, tuple[str, ...]] = {"ids": ID_NAMES}
-    if own_labels:
-        wanted["labels"] = LABEL_NAMES
-    if exclusions:
-        wanted |= {"cameras": ("cameras", "camera"), "sequences": ("sequences", "sequence")}
-    return wanted
-
-
-def _columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str, NDArray[Any]]:
+def _columns(path: Path, wanted: dict[str, tuple[Column, str | None]]) -> dict[str, NDArray[Any]]:
     """The arrays of a vectors file under the names vectors, ids, ..., as far as they are wanted and there."""
     with readable(path):
         if path.suffix.lower() == ".npy":
@@ -158,15 +166,8 @@ def _columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str, NDArra
         if path.suffix.lower() == ".npz":
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 columns = {"vectors": arrays[_npz_vectors(path, arrays)]}
-                return columns | {name: arrays[key] for name, key in _known_columns(arrays.files, wanted)}
+                return columns | known_columns(path, columns["vectors"], arrays.files, wanted, arrays.__getitem__)
         return _parquet_columns(path, wanted)
-
-
-def _known_columns(names: Iterable[str], wanted: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
-    """What a file calls its ids, labels, ...: ("ids", "id"), ..."""
-    names = list(names)
-    found = [(name, one_spelling(names, spellings)) for name, spellings in wanted.items()]
-    return [(name, key) for name, key in found if key is not None]
 
 
 def _npz_vectors(path: Path, arrays: NpzFile) -> str:
@@ -174,35 +175,50 @@ def _npz_vectors(path: Path, arrays: NpzFile) -> str:
     tables = known or [name for name in arrays.files if arrays[name].ndim == 2]
     if len(tables) != 1:
         raise FileError(
-            f"{path} holds the arrays {', '.join(arrays.files) or '(none)'}; wanted exactly one array of "
-            "vectors, called `vectors`: rename the others"
+            f"{path} holds the arrays {few(arrays.files, 'arrays')}; wanted exactly one array of vectors, called "
+            "`vectors`: rename it so"
         )
     return tables[0]
 
 
-def _parquet_columns(path: Path, wanted: dict[str, tuple[str, ...]]) -> dict[str, NDArray[Any]]:
+def _parquet_columns(path: Path, wanted: dict[str, tuple[Column, str | None]]) -> dict[str, NDArray[Any]]:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
     columns = {"vectors": _list_column(table, _parquet_vectors(path, table.schema))}
-    return columns | {name: plain_column(table, key) for name, key in _known_columns(table.column_names, wanted)}
+    return columns | known_columns(
+        path, columns["vectors"], table.column_names, wanted, lambda key: plain_column(table, key)
+    )
 
 
 def _parquet_vectors(path: Path, schema: "pa.Schema") -> str:
-    import pyarrow.types as types
-
-    lists = [
-        field.name
-        for field in schema
-        if types.is_list(field.type) or types.is_large_list(field.type) or types.is_fixed_size_list(field.type)
-    ]
+    lists = [field.name for field in schema if _is_list(field.type) and _is_number(field.type.value_type)]
     chosen = [name for name in _VECTOR_NAMES if name in lists] or lists
     if len(chosen) != 1:
         raise FileError(
-            f"{path} has the columns {', '.join(schema.names)}, {len(lists)} of them lists; "
-            "wanted one list column of numbers called `vector`: rename it"
+            f"{path} has the columns {few(schema.names, 'columns')}, {len(lists)} of them lists of numbers; "
+            f"wanted one such list, called `vector`: {_parquet_fix(schema, lists)}"
         )
     return str(chosen[0])
+
+
+def _is_list(kind: "pa.DataType") -> bool:
+    import pyarrow.types as types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _is_number(kind: "pa.DataType") -> bool:
+    import pyarrow.types as types
+
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_null(kind))
+
+
+def _parquet_fix(schema: "pa.Schema", lists: list[str]) -> str:
+    numbers = [field.name for field in schema if _is_number(field.type)]
+    if lists:
+        return "rename it so"
+    return f"put {few(numbers, 'columns')} into one" if len(numbers) > 1 else "write each vector as such a list"
 
 
 def _list_column(table: "pa.Table", name: str) -> NDArray[Any]:

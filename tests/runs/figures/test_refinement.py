@@ -17,7 +17,8 @@ from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
 from entourage.runs.figures import FigureKind, FigureOptions, applicable, draw, draw_motion, write_figure
 from entourage.runs.figures.choosing import choose_rows
-from entourage.runs.figures.refinement import changed_queries, part_of, ranks_of
+from entourage.runs.figures.matches import moved_matches, ranks_of
+from entourage.runs.figures.refinement import changed_queries, part_of
 from entourage.runs.media import Media
 from entourage.runs.refine import write_refinement
 from entourage.values import Embeddings
@@ -68,6 +69,16 @@ def test_the_query_is_the_one_that_gained_most_or_the_one_asked_for(run):
     said = words(figure)
     assert TEXTS[7] in said
     assert all(TEXTS[row] in said for row in run.neighbors["after"].rows[7, :8])
+    check_legible(figure)
+
+
+def test_sheet_and_query_say_where_matches_went(run):
+    rows = changed_queries(run, 4)
+    assert [text for text in words(draw("sheet", run)) if "matches" in text] == [
+        moved_matches(run, row) for row in rows
+    ]
+    figure = draw("query", run, FigureOptions(query=f"id {rows[-1]}"))
+    assert run.gains[rows[-1]] < 0 and moved_matches(run, rows[-1]) in words(figure)
     check_legible(figure)
 
 
@@ -133,10 +144,13 @@ def test_the_grid_has_the_run_itself_in_it(run):
     axes = figure.axes[0]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["4", "8", "16", "32", "64"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("steps T", "neighbours k")
-    values = np.asarray(axes.images[0].get_array())
-    assert values.shape == (5, 6)
-    assert values[1, -1] == pytest.approx(100 * run.document["metrics"]["recall@1"])
-    assert values[:, 0] == pytest.approx([100 * run.document["metrics_before"]["recall@1"]] * 5)
+    for axes, name in zip(figure.axes, ("recall@1", "map@r"), strict=True):
+        values = np.asarray(axes.images[0].get_array())
+        assert values.shape == (5, 5)
+        assert values[1, -1] == pytest.approx(100 * run.document["metrics"][name])
+        assert axes.get_title("left").endswith(f"{100 * run.document['metrics_before'][name]:.1f}")
+    assert "in use (neighbours k = 8, steps T = 5)" in figure.get_supxlabel()
+    check_legible(figure)
 
 
 def test_points_choose_what_is_scored(run):
@@ -218,9 +232,26 @@ def test_the_sheet_shows_the_queries_that_changed_most_however_few_neighbours_it
 
 def test_the_drift_shows_every_item_it_is_asked_for(run):
     figure = draw("drift", run, FigureOptions(points=30))
-    assert any("30 of 120 items, laid out by themselves" in said for said in words(figure))
+    said = words(figure)
+    assert "30 of 120 items, from 3 of 12 classes, laid out by themselves; --points 120 draws all" in said
+    assert said.count("10") == 3  # of each of the three, all
     check_legible(figure)
-    assert not any("by themselves" in said for said in words(draw("drift", run)))
+    whole = words(draw("drift", run))
+    assert "120 items" in whole and not any("by themselves" in text or "--points" in text for text in whole)
+    assert not any("--points" in text for text in words(draw("drift", run, FigureOptions(points=30, in_report=True))))
+
+
+def test_a_drift_of_many_classes_draws_the_most_frequent_and_says_how_many(tmp_path, monkeypatch):
+    monkeypatch.setattr("entourage.runs.figures.choosing.DRIFTING", 60)
+    sizes = {"zebra": 40, "yak": 30, "ant": 10, **{f"b{code:02}": 2 for code in range(20)}}
+    labels = np.repeat(list(sizes), list(sizes.values()))
+    run = kept(tmp_path / "run", Embeddings.from_vectors(items().vectors, labels=labels))
+    figure = draw("drift", run)
+    said = words(figure)
+    assert any(text.startswith("60 of 120 items, from the 6 most frequent of 23 classes") for text in said)
+    assert said.count("zebra") == said.count("yak") == said.count("ant") == 2  # in the plane and in the key
+    assert {"22 of 40", "22 of 30", "10"} <= set(said) and not any("other classes" in text for text in said)
+    check_legible(figure)
 
 
 def test_the_drift_moves_from_step_to_step(run):

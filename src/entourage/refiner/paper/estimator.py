@@ -59,6 +59,8 @@ class PaperRefiner(RefiningEstimator):
     ----------
     network_ : PaperNetwork
         What refines.
+    items_ : Embeddings
+        The items of fit, among which `transform` finds neighbours too; they are not saved.
     history_ : History
         The curve of MAP@R on the held-out classes, and the epoch that was kept.
     n_neighbors_, n_steps_ : int
@@ -76,7 +78,7 @@ class PaperRefiner(RefiningEstimator):
     >>> X, y = load_digits(return_X_y=True)
     >>> seen = y < 6
     >>> refiner = PaperRefiner(n_neighbors=4, n_blocks=2, epochs=1).fit(X[seen], y[seen])
-    >>> refiner.transform(X[~seen]).shape
+    >>> refiner.transform(X[~seen], context=X[~seen]).shape
     (714, 64)
     """
 
@@ -159,7 +161,7 @@ class PaperRefiner(RefiningEstimator):
             from entourage.refiner.paper.learning import fit_paper
         kept = {"checkpoint": checkpoint, "resume": resume}
         self.network_, self.history_, self._report = fit_paper(settings, items, **kept, progress=progress)
-        self.n_neighbors_, self.n_steps_ = settings.n_neighbors, settings.n_blocks
+        self.items_, self.n_neighbors_, self.n_steps_ = items, settings.n_neighbors, settings.n_blocks
         self._warn()
         return self
 

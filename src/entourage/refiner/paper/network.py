@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from entourage.errors import InputError
-from entourage.neighbors import search
+from entourage.neighbors import SearchIndex, search
 from entourage.refiner.paper.attention import CrossAttention
 from entourage.refiner.paper.projections import Offer, glorot_linear
 from entourage.runtime.progress import Progress
@@ -130,7 +130,7 @@ class PaperNetwork(nn.Module):
         rows : ndarray of shape (N, k)
             The neighbours, as rows of the gallery.
         """
-        rows = _context(items, gallery, n_neighbors, progress)
+        rows = _context(items, SearchIndex(gallery), n_neighbors, progress)
         e, among, context = self._tensors(items.vectors, gallery.vectors, rows)
         if not last_only or not n_steps:
             yield self.finish(e).numpy(force=True), None, rows
@@ -164,7 +164,9 @@ class PaperNetwork(nn.Module):
             offers.append(block.offer(among, finished=True))
             if progress:
                 progress("preparing the gallery", t, n_steps)
-        return PreparedGallery(self, gallery, n_neighbors, offers)
+        index = SearchIndex(gallery)
+        index.make_ready()
+        return PreparedGallery(self, index, n_neighbors, offers)
 
     def _tensors(self, *arrays: np.ndarray) -> list[Tensor]:
         """The arrays where the weights are; on the processor they are not copied."""
@@ -177,13 +179,13 @@ class PreparedGallery:
     """A gallery prepared once for any number of queries."""
 
     network: PaperNetwork
-    gallery: Embeddings
+    gallery: SearchIndex
     n_neighbors: int
     offers: list[Offer]
 
     def refined(self) -> FloatArray:
         """The refined gallery (M, out)."""
-        return self.refine(self.gallery)
+        return self.refine(self.gallery.items)
 
     def refine(self, items: Embeddings) -> FloatArray:
         """Refined items (N, out), whose context is found in the gallery."""
@@ -199,9 +201,9 @@ class PreparedGallery:
         return self.network.finish(e).numpy(force=True)
 
 
-def _context(items: Embeddings, gallery: Embeddings, n_neighbors: int, progress: Progress | None = None) -> IntArray:
+def _context(items: Embeddings, gallery: SearchIndex, n_neighbors: int, progress: Progress | None = None) -> IntArray:
     """The gallery rows (N, k) of each item's neighbours."""
-    needed = n_neighbors + (gallery is items)  # in its own set an item cannot be its own neighbour
+    needed = n_neighbors + (gallery.items is items)  # in its own set an item cannot be its own neighbour
     if len(gallery) < needed:
         raise InputError(
             f"there are {len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "

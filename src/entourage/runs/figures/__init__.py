@@ -80,7 +80,9 @@ FIGURES: dict[str, FigureKind] = {
             wants=("steps",),
         ),
         FigureKind("steps", "scores after each step", "refinement:steps", wants=("labels",)),
-        FigureKind("grid", "recall@1 by neighbours and steps", "refinement:grid", wants=("labels", "refiner")),
+        FigureKind(
+            "grid", "recall@1 and MAP@R by neighbours and steps", "refinement:grid", wants=("labels", "refiner")
+        ),
         FigureKind("training", "loss and held-out score by epoch", training="training:training"),
         FigureKind("sheet", "queries and what they find, the best and the worst", "refinement:sheet", "training:sheet"),
         FigureKind(

@@ -1,18 +1,26 @@
 """Pictures of a refinement: each takes from the run what its figure wants."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from entourage.evaluation import evaluate_embeddings
 from entourage.figures.appearance import Appearance
 from entourage.figures.projection import follow, lay_out
-from entourage.neighbors import own_gallery_rows, search
-from entourage.runs.figures.choosing import SHOWN, choose_changed, choose_row, choose_rows, first, sheet_size
+from entourage.runs.figures.choosing import (
+    SHOWN,
+    choose_changed,
+    choose_drifting,
+    choose_row,
+    choose_rows,
+    first,
+    sheet_size,
+)
+from entourage.runs.figures.matches import moved_matches, ranks_of
 from entourage.runs.figures.options import FigureOptions
 from entourage.runs.refinement_run import RefinementRun, refined_steps
-from entourage.values import Embeddings, FloatArray, IntArray, Neighbors
+from entourage.values import Embeddings, FloatArray, IntArray, LabelArray, Neighbors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,6 +33,7 @@ __all__ = ["changed_queries", "drift", "drift_motion", "grid", "query", "sheet",
 MOST_SCORED = 10_000  # items that are scored again and again, unless more are asked for
 MOST_REFINED = 2000  # items that are refined again and again
 _NEIGHBORS = (4, 8, 16, 32, 64)
+_SCORES = {"recall@1": "recall@1", "MAP@R": "map@r"}  # title -> metric
 _DRIFT = "Where refinement moves the items"
 
 
@@ -35,8 +44,7 @@ def drift(run: RefinementRun, options: FigureOptions) -> "Figure":
     rows, positions = _drifting(run, options, motion=False)
     # The ends alone are drawn, but it is said which step the last is.
     straight = np.linspace(positions[0], positions[-1], max(1, run.n_steps) + 1)
-    note = _drift_note(run, len(rows), motion=False)
-    return draw_drift(straight, part_of(run.appearance, rows), _DRIFT, note=note)
+    return draw_drift(straight, part_of(run.appearance, rows), _DRIFT, **_drift_words(run, rows, options, motion=False))
 
 
 def drift_motion(run: RefinementRun, options: FigureOptions) -> "DriftFrames":
@@ -44,14 +52,13 @@ def drift_motion(run: RefinementRun, options: FigureOptions) -> "DriftFrames":
     from entourage.figures.motion import drift_frames
 
     rows, positions = _drifting(run, options, motion=True)
-    note = _drift_note(run, len(rows), motion=True)
-    return drift_frames(positions, part_of(run.appearance, rows), _DRIFT, note=note)
+    words = _drift_words(run, rows, options, motion=True)
+    return drift_frames(positions, part_of(run.appearance, rows), _DRIFT, **words)
 
 
 def _drifting(run: RefinementRun, options: FigureOptions, motion: bool) -> tuple[IntArray, FloatArray]:
     """The rows (n,) that are shown, and where they lie: at every step, (T + 1, n, 2), or first and last, (2, n, 2)."""
-    chosen = choose_rows(run.items, options.points, options.seed)
-    rows = np.arange(len(run.items)) if chosen is None else chosen
+    rows = choose_drifting(run.items, options.points, options.seed)
     path = _path(run, rows, motion)
     start = run.items.take(rows) if path.shape[2] == run.items.dim else Embeddings.from_vectors(path[0])
     begun = lay_out(start, seed=options.seed, progress=run.progress)
@@ -66,11 +73,31 @@ def _path(run: RefinementRun, rows: IntArray, motion: bool) -> FloatArray:
     return np.stack([run.items.vectors[rows], run.refined.vectors[rows]])
 
 
-def _drift_note(run: RefinementRun, count: int, motion: bool) -> str:
+def _drift_words(run: RefinementRun, rows: IntArray, options: FigureOptions, motion: bool) -> dict[str, Any]:
+    """What a drift says of its choice of items: options of `draw_drift`."""
     when = "each step" if motion else f"{run.n_steps} step{'s' * (run.n_steps > 1)}"
-    way = f"each item then fitted to its similarities after {when}"
-    alone = "" if count == len(run.items) else ", laid out by themselves"  # all items together lie elsewhere
-    return f"{_count(count, len(run.items))}{alone}; t-SNE of the raw vectors, {way}"
+    way = f"t-SNE of their raw vectors; each item is then fitted to its similarities after {when}"
+    labels, sizes = run.items.labels, None
+    if labels is not None and len(rows) < len(labels):
+        names, counts = np.unique(labels, return_counts=True)
+        sizes = dict(zip(names.astype(str).tolist(), counts.tolist(), strict=True))
+    which = _drawn(labels, rows, len(run.items))
+    if len(rows) < len(run.items) and not options.in_report:
+        which += f"; --points {len(run.items)} draws all"
+    return {"note": f"{which}\n{way}", "sizes": sizes, "seed": options.seed}
+
+
+def _drawn(labels: LabelArray | None, rows: IntArray, whole: int) -> str:
+    """How many items of how many are drawn, and which they are."""
+    if len(rows) == whole:
+        return f"{whole:,} items"
+    which = "drawn at random"
+    if labels is not None:
+        counts = np.unique(labels, return_counts=True)[1]
+        shown = len(np.unique(labels[rows]))
+        choice = f"{shown:,}" if counts.min() == counts.max() else f"the {shown:,} most frequent"
+        which = "of all classes" if shown == len(counts) else f"from {choice} of {len(counts):,} classes"
+    return f"{_count(len(rows), whole)}, {which}, laid out by themselves"
 
 
 def query(run: RefinementRun, options: FigureOptions) -> "Figure":
@@ -91,6 +118,7 @@ def query(run: RefinementRun, options: FigureOptions) -> "Figure":
         _query_title(run, row),
         gallery=run.gallery_appearance,
         positions=ranks_of(run.items, row, gallery, after.rows[0]),
+        note=moved_matches(run, row),
     )
 
 
@@ -109,22 +137,6 @@ def _query_title(run: RefinementRun, row: int) -> str:
     return f"Query of “{run.items.labels[row]}”: average precision {before:.0f} → {after:.0f} %, item {item}"
 
 
-def ranks_of(items: Embeddings, row: int, gallery: Embeddings, rows: IntArray) -> IntArray:
-    """Where these rows of the gallery stand when item `row` is searched in it, counted from 1.
-
-    >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.6, 0.8], [0.8, 0.6]])
-    >>> ranks_of(items, 0, items, np.array([1, 2])).tolist()
-    [2, 1]
-    """
-    query, own = items.take([row]), own_gallery_rows(items, gallery)[row]
-    if gallery is items and not items.named:  # row numbers are names within one set
-        query, gallery = (Embeddings(each.vectors, each.ids) for each in (query, gallery))
-    found = search(query, gallery, len(gallery) - int(own >= 0)).rows[0]
-    ranks = np.empty(len(gallery), int)
-    ranks[found] = 1 + np.arange(len(found))
-    return ranks[rows]
-
-
 def sheet(run: RefinementRun, options: FigureOptions) -> "Figure":
     """Queries with what they find before and after, the biggest gains first, then the biggest losses."""
     from entourage.figures.retrieval import draw_retrieval
@@ -136,7 +148,8 @@ def sheet(run: RefinementRun, options: FigureOptions) -> "Figure":
     title = "Biggest gains, then biggest losses (✓ same label, ✗ another)"
     if gains is None:
         title = "Queries whose neighbours changed most"
-    return draw_retrieval(shown, before, after, chosen, gains, title, gallery=run.gallery_appearance)
+    notes = [moved_matches(run, int(row)) for row in chosen]
+    return draw_retrieval(shown, before, after, chosen, gains, title, gallery=run.gallery_appearance, notes=notes)
 
 
 def steps(run: RefinementRun, options: FigureOptions) -> "Figure":
@@ -149,8 +162,8 @@ def steps(run: RefinementRun, options: FigureOptions) -> "Figure":
         evaluate_embeddings(*sets, nmi=False, progress=run.progress).metrics
         for sets in zip(items, gallery, strict=True)
     ]
-    curves = {name: [values[key] for values in scores] for name, key in (("recall@1", "recall@1"), ("MAP@R", "map@r"))}
-    return draw_steps(curves, "Scores after each step", _scored_note(run, items[0]))
+    curves = {title: [values[name] for values in scores] for title, name in _SCORES.items()}
+    return draw_steps(curves, "Scores after each step", _scored_note(run, items[0]), ends=not options.in_report)
 
 
 def _trajectories(run: RefinementRun, rows: IntArray | None) -> tuple[list[Embeddings], Sequence[Embeddings | None]]:
@@ -164,20 +177,32 @@ def _trajectories(run: RefinementRun, rows: IntArray | None) -> tuple[list[Embed
 
 
 def grid(run: RefinementRun, options: FigureOptions) -> "Figure":
-    """Draw recall@1 by number of neighbours and number of steps, refining again for each."""
-    from entourage.figures.grid import draw_grid
+    """Draw recall@1 and MAP@R by number of neighbours and number of steps, refining again for each."""
+    from entourage.figures.grid import draw_grids
 
     rows = _scored_rows(run, options, MOST_REFINED)
     items = run.items if rows is None else run.items.take(rows)
     counts = _neighbor_counts(run, len(items if run.context is None else run.context) - 1)
-    values = []
+    scores = []
     for done, k in enumerate(counts):
-        values.append(_recalls(run, items, k))
+        scores.append(_scores_by_step(run, items, k))
         if run.progress:
             run.progress("refining with other settings", done + 1, len(counts))
-    title = f"Recall@1 by neighbours and steps, {_count(len(items), len(run.items))}"
-    columns = range(run.n_steps + 1)
-    return draw_grid(values, counts, columns, "neighbours k", "steps T", title, value_title="recall@1, %")
+    first = min(1, run.n_steps)  # at e_0 nothing depends on neighbours
+    values = {
+        f"{title}, %": [[each[name] for each in row[first:]] for row in scores] for title, name in _SCORES.items()
+    }
+    raw = {f"{title}, %": scores[0][0][name] for title, name in _SCORES.items()}
+    return draw_grids(
+        values,
+        counts,
+        range(first, run.n_steps + 1),
+        "neighbours k",
+        "steps T",
+        f"Scores by neighbours and steps, {_count(len(items), len(run.items))}",
+        references=raw if first else None,
+        used=(int(run.refiner.n_neighbors_), run.n_steps),
+    )
 
 
 def _neighbor_counts(run: RefinementRun, available: int) -> list[int]:
@@ -185,19 +210,19 @@ def _neighbor_counts(run: RefinementRun, available: int) -> list[int]:
     return [k for k in sorted({*_NEIGHBORS, used}) if k <= available]
 
 
-def _recalls(run: RefinementRun, items: Embeddings, k: int) -> list[float]:
-    """Recall@1 in percent after 0..T steps with k neighbours."""
+def _scores_by_step(run: RefinementRun, items: Embeddings, k: int) -> list[dict[str, float]]:
+    """Metrics in percent after 0..T steps with k neighbours."""
     refiner = run.refiner.with_neighbors(k)
     queries = refined_steps(refiner, items, run.context, run.n_steps)
     gallery: Sequence[Embeddings | None] = [None] * len(queries)
     if run.context is not None:
         among = refined_steps(refiner, run.context, None, run.n_steps)
         gallery = [run.context.replace_vectors(step) for step in among.steps]
-    recalls = []
+    steps = []
     for step, target in zip(queries.steps, gallery, strict=True):
         scores = evaluate_embeddings(items.replace_vectors(step), target, nmi=False)
-        recalls.append(100 * scores.metrics["recall@1"])
-    return recalls
+        steps.append({name: 100 * scores.metrics[name] for name in _SCORES.values()})
+    return steps
 
 
 # ---- shared ------------------------------------------------------------------------------------------------------
@@ -205,7 +230,7 @@ def _recalls(run: RefinementRun, items: Embeddings, k: int) -> list[float]:
 
 def changed_queries(run: RefinementRun, count: int) -> IntArray:
     """Choose the queries that a figure or a report shows, whatever the number of neighbours it shows of each."""
-    return choose_changed(run.gains, *rankings(run, SHOWN), count)
+    return choose_changed(run.gains, *rankings(run, SHOWN), count, run.items.labels)
 
 
 def rankings(run: RefinementRun, shown: int) -> tuple[Neighbors, Neighbors]:

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from entourage.errors import InputError
+from entourage.errors import InputError, few
 from entourage.neighbors import search
 from entourage.systems.cross_image.blocks import CrossImageBlocks
 from entourage.systems.cross_image.encoding import EncodedImages
@@ -37,7 +37,8 @@ def attention_maps(blocks: CrossImageBlocks, images: EncodedImages, anchor: int,
     """
     rows = np.atleast_1d(others)
     if not all(0 <= row < len(images) for row in (anchor, *rows)):
-        raise InputError(f"the rows are {anchor} and {rows.tolist()}; wanted numbers from 0 to {len(images) - 1}")
+        seen = few(rows.tolist(), "rows")
+        raise InputError(f"the rows are {anchor} and {seen}; wanted numbers from 0 to {len(images) - 1}")
     vectors, context = images.vectors[torch.as_tensor(rows)], images.context[[anchor]]
     weights = blocks.attention(vectors[None], context)[:, 0]  # (N, m, L)
     return weights.transpose(0, 1).unflatten(2, images.shape).cpu().numpy()

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from entourage.data.image_set import ImageSet
 from entourage.encoders.protocol import FeatureMapEncoder
-from entourage.errors import InputError
+from entourage.errors import InputError, few
 from entourage.neighbors import search
 from entourage.runtime.progress import Progress
 from entourage.systems.cross_image.blocks import CrossImageBlocks
@@ -128,7 +128,9 @@ def find_parts(space: KeySpace, places: ArrayLike, k: int = 8, *, progress: Prog
     h, w = space.shape
     limits = (len(space), h, w)
     if not len(chosen) or (chosen < 0).any() or (chosen >= limits).any():
-        raise InputError(f"the places are {chosen.tolist()}; wanted one or more (row, y, x) below {limits}")
+        raise InputError(
+            f"the places are {few(chosen.tolist(), 'places')}; wanted one or more (row, y, x) below {limits}"
+        )
     if not 1 <= k < len(space):
         raise InputError(f"k is {k} for {len(space)} images; wanted 1 to {len(space) - 1} other images")
     queries = Embeddings(space.keys.vectors[chosen[:, 0] * space.places + chosen[:, 1] * w + chosen[:, 2]])

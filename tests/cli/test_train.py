@@ -31,7 +31,7 @@ def aviary(tmp_path_factory):
     write_birds(folder / "single", classes=8, per_class=1)
     write_birds(folder / "one-class", classes=1)
     (folder / "empty").mkdir()
-    (folder / "no-split.csv").write_text("label,path\na,birds/bird 00/0.png\n")
+    (folder / "no-paths.csv").write_text("label,where\na,birds/bird 00/0.png\n")
     (folder / "unknown-key.toml").write_text("epoch = 3\n")
     (folder / "good.toml").write_text('loss = "triplet"\nepochs = 9\n[loss_options]\nmargin = 0.3\nmining = "all"\n')
     (folder / "there").mkdir()
@@ -168,7 +168,7 @@ BAD = {
     "root without it": ("train cub --root birds --out out", "cub is not under birds: wanted birds/CUB_200_2011"),
     "empty folder": ("train empty --out out", "empty has no folders with images in them; wanted one folder per class"),
     "one class": ("train one-class --out out", "one-class has 1 class, 'bird 00'; wanted two or more classes"),
-    "missing column": ("train no-split.csv --out out", "no-split.csv has no column `split`; its columns are label"),
+    "missing column": ("train no-paths.csv --out out", "no-paths.csv has no column of paths; its columns are label"),
     "no table": ("train nothing.csv --out out", "the table nothing.csv does not exist; check the path"),
     "unknown option": (
         "train birds --data-option share=1 --out out",

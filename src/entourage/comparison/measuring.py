@@ -19,6 +19,7 @@ from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.bootstrap import RESAMPLES
 from entourage.refiner.rehearsal import FOLDS
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
+from entourage.runtime.warnings import warn_caller
 from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, as_embeddings, label_codes, shared_codes
 
@@ -58,7 +59,7 @@ def compare(
     Returns
     -------
     Comparison
-        `print` shows it as a table.
+        `print` shows it as a table. Each of its warnings is also issued as an EntourageWarning.
 
     Examples
     --------
@@ -78,7 +79,10 @@ def compare(
     half = isinstance(split, str) and split == "half"
     training, test = split_half(items) if half else split_given(items, split)
     described = "half of the classes" if half else "as given"
-    return compare_split(training, test, specs, seeds=seeds, split=described, progress=progress)
+    comparison = compare_split(training, test, specs, seeds=seeds, split=described, progress=progress)
+    for warning in comparison.warnings:
+        warn_caller(warning)
+    return comparison
 
 
 def compare_split(

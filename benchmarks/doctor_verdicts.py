@@ -48,14 +48,14 @@ def main() -> None:
 
 
 def judged(x: np.ndarray, y: np.ndarray) -> dict:
-    """The verdicts with labels and without, and the change of both scores in points."""
+    """The verdicts with labels and without, and the change of both scores, as fractions."""
     items, bare = Embeddings.from_vectors(x, labels=y), Embeddings.from_vectors(x)
     refined = items.replace_vectors(ContextRefiner().fit_transform(bare).vectors)
     before, after = (evaluate_embeddings(e, nmi=False).metrics for e in (items, refined))
     verdicts = {"with_labels": examine(items).verdict, "without_labels": examine(bare).verdict}
     return {
         **{name: verdict.removeprefix("refinement ").partition(":")[0] for name, verdict in verdicts.items()},
-        **{name: 100 * (after[name] - before[name]) for name in ("recall@1", "map@r")},
+        **{name: after[name] - before[name] for name in ("recall@1", "map@r")},
         "items": len(x),
         "classes": int(y.max()) + 1,
         "dimensions": x.shape[1],
@@ -88,12 +88,12 @@ def table(rows: list[dict]) -> str:
     for outcome in OUTCOMES:
         cells = []
         for kind in ("with_labels", "without_labels"):
-            gains = [row["map@r"] for row in rows if row[kind] == outcome]
+            gains = [100 * row["map@r"] for row in rows if row[kind] == outcome]
             cells += (
                 [str(len(gains)), *(f"{f(gains):+.1f}" for f in (np.median, min, max))] if gains else ["0", "", "", ""]
             )
         lines.append(f"| {outcome} | {' | '.join(cells)} |")
-    first_hits = [row["recall@1"] for row in rows if row["with_labels"] == "should help"] or [0.0]
+    first_hits = [100 * row["recall@1"] for row in rows if row["with_labels"] == "should help"] or [0.0]
     lost = {
         kind: sum(row["map@r"] < 0 for row in rows if row[kind] == "should help")
         for kind in ("with_labels", "without_labels")

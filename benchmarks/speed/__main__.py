@@ -23,7 +23,19 @@ from markers import fill  # noqa: E402
 from samples import DIMENSIONS, FULL, QUICK  # noqa: E402
 
 # Each has run(n, quick), which yields results.
-MODULES = ("headline", "neighbors", "refine", "messages", "training", "metrics", "reranking", "pictures", "startup")
+MODULES = (
+    "headline",
+    "serving",
+    "sharing",
+    "neighbors",
+    "refine",
+    "messages",
+    "training",
+    "metrics",
+    "reranking",
+    "pictures",
+    "startup",
+)
 RESULTS = HERE.parent / "results"
 PAGE = HERE.parent.parent / "docs" / "speed.md"
 LIBRARIES = ("numpy", "torch", "numba", "faiss-cpu", "pytorch-metric-learning", "scikit-learn")

@@ -4,6 +4,7 @@ The encoder and the refiner learn from the training scripts only, as did the uni
 from; every score is of test scripts that none of them has seen.
 """
 
+import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +24,8 @@ from entourage.runs.refine import RefinementNotes, fill_refinement
 from entourage.runs.refinement_run import open_refinement
 from entourage.runs.refiners import FittedRefiner
 from entourage.runtime.progress import Progress
-from entourage.stores import check_free, new_folder
+from entourage.stores import check_folder, new_folder
+from entourage.stores.filenames import DEMO_PICTURES
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
 from entourage.values import Embeddings
@@ -31,7 +33,6 @@ from entourage.values import Embeddings
 __all__ = ["DemoResult", "DemoSettings", "run_demo"]
 
 _DATA = "glyphs"
-_PICTURES = {"drift": "drift", "query": "query", "sheet": "retrieval", "steps": "steps"}  # and their files
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def run_demo(
     media = Media(PictureSource(_DATA, split="test", options=drawn))
     spent = time.perf_counter() - started
     notes = RefinementNotes(_protocol(refiner, test, settings, seed), {"demo": asdict(settings)}, spent)
-    with new_folder(place) as filling:
+    with new_folder(place, overwrite=overwrite) as filling:
         by = FittedRefiner(refiner)
         measured = fill_refinement(filling, by, test, media=media, notes=notes, nmi=True, progress=progress)
         np.savez(filling / TRAIN, vectors=training.vectors, labels=labels_of(training))
@@ -132,10 +133,10 @@ def _embedded(
 def _draw(folder: Path, images: ImageArray, seed: int, progress: Progress | None) -> None:
     """Draw figures of the run into its folder; images: the test set."""
     run = open_refinement(folder, pictures=[images])
-    for done, (kind, name) in enumerate(_PICTURES.items()):
-        save(draw(kind, run, FigureOptions(seed=seed)), folder / f"{name}.png")
+    for done, (kind, name) in enumerate(DEMO_PICTURES.items()):
+        save(draw(kind, run, FigureOptions(seed=seed)), folder / name)
         if progress:
-            progress("drawing pictures", done + 1, len(_PICTURES))
+            progress("drawing pictures", done + 1, len(DEMO_PICTURES))
 
 
 def _protocol(refiner: ContextRefiner, test: Embeddings, settings: DemoSettings, seed: int) -> dict:
@@ -159,7 +160,7 @@ def _learned(refiner: ContextRefiner) -> str:
 def _free_folder(folder: str | Path | None, overwrite: bool) -> Path:
     if folder is not None:
         Path(folder).absolute().parent.mkdir(parents=True, exist_ok=True)
-        return check_free(folder, overwrite=overwrite)
+        return check_folder(folder, overwrite=overwrite)
     Path("runs").mkdir(exist_ok=True)
     names = ["demo", *(f"demo-{number}" for number in range(2, 1000))]
-    return next(Path("runs") / name for name in names if not (Path("runs") / name).exists())
+    return next(Path("runs") / name for name in names if not os.path.lexists(Path("runs") / name))

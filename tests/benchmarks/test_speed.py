@@ -60,7 +60,8 @@ def no_children(speed, monkeypatch):
 
 
 def test_every_bench_that_is_here_runs_and_is_written_down(speed, no_children, tmp_path, monkeypatch):
-    monkeypatch.setattr(speed, "MODULES", [name for name in speed.MODULES if name != "startup"])  # see the next test
+    in_tests_below = ("startup", "sharing")
+    monkeypatch.setattr(speed, "MODULES", [name for name in speed.MODULES if name not in in_tests_below])
     speed.main(["--quick", "--n", "300", "--out", str(tmp_path)])
     entries = entries_of(tmp_path / "n300.json")
     assert {entry["module"] for entry in entries} == {path.stem for path in SPEED.glob("*.py")} & set(speed.MODULES)
@@ -80,6 +81,28 @@ def test_the_command_ends_well(tmp_path):
         "import entourage",
     ]
     assert command("-m", "benchmarks.speed", "--help").returncode == 0
+
+
+def test_commands_at_once_are_measured_against_one_alone(speed, monkeypatch):
+    import sharing
+
+    started = []
+
+    def quick(line, environment):
+        started.append((line[0], environment))
+        return subprocess.Popen([sys.executable, "-c", "pass"], stderr=subprocess.PIPE, text=True)
+
+    monkeypatch.setattr(sharing, "_start", quick)
+    results = list(sharing.run(60, quick=True))
+    assert [(result.bench, result.needed) for result in results] == [
+        ("sharing a machine", 1 / 2.3),
+        ("a machine of its own", 0.9),
+    ] * 2
+    assert started[:4] == [("refine", {})] * 3 + [("refine", sharing.IN_LOOPS)]
+    assert started[-1] == ("fit", sharing.IN_LOOPS)
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="ended with 2: error: "):
+        sharing._at_once(["refine", "nothing.npy", "--out"], 1, {})
 
 
 def test_memory_is_measured_in_a_process_of_its_own(speed):

@@ -79,6 +79,10 @@ def test_tables_say_the_same_as_the_document(inside):
     expected = report["methods"][1]
     difference = expected["map@r_vs_raw"]
     assert f"{100 * expected['map@r']:.2f}" in row
+    head = next(line for line in text.stdout.splitlines() if line.startswith("method"))
+    assert (
+        head.split("  ")[0] == "method" and "R@1, %" in head and "MAP@R, %" in head and "points vs raw (95 %)" in head
+    )
     assert (
         f"{100 * difference['difference']:+.2f} ({100 * difference['low']:+.2f} to {100 * difference['high']:+.2f})"
         in row
@@ -114,9 +118,25 @@ def test_a_skipped_method_says_why(inside):
     assert "skipped: n_components is 0, but 1 classes" in outcome.stdout
 
 
+def test_more_can_be_measured_at_any_number_of_items(inside):
+    command = "compare v.npz --methods alpha-qe-8-3 --at 3,10"
+    text, report = run(command), json.loads(run(command + " --json").stdout)
+    names = [f"{kind}@{k}" for kind in ("recall", "precision", "ndcg", "mrr") for k in (3, 10)]
+    raw, expanded = report["methods"]
+    table = text.stdout.partition("method        recall@3, %")[2].splitlines()
+    for row, line in zip((raw, expanded), table[1:3], strict=True):
+        assert line.split() == [row["method"], *(f"{100 * row[name]:.2f}" for name in names)]
+    for name in names:
+        versus = expanded[f"{name}_vs_raw"]
+        assert versus["difference"] == pytest.approx(expanded[name] - raw[name])
+        assert versus["low"] <= versus["difference"] <= versus["high"]
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
+        ("v.npz --methods raw --at 0", "--at is 0; wanted whole numbers"),
+        ("v.npz --methods raw --at 600", "recall@600 was asked for, but a query has only"),
         ("v.npz --methods raw,nothing", "unknown method 'nothing'; wanted one of all, raw"),
         ("v.npz --methods raw --split thirds", "--split is thirds, not half, and cannot be used as a file: thirds is"),
         ("v.npz --methods raw --split no.txt", "no.txt does not exist"),

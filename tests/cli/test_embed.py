@@ -156,7 +156,10 @@ BAD = {
     "no threads": ("embed birds --model run --out out.npz --workers 0", "workers is 0; wanted 1 or more"),
     "unknown device": ("embed birds --model run --out out.npz --device tpu", "device is 'tpu'"),
     "nothing to resume": ("embed birds --model run --out out.npz --resume", "there is no out.npz.parts to resume"),
-    "parts of another": ("embed birds --model run --out other.npz --overwrite", "was not written by entourage"),
+    "parts of another": (
+        "embed birds --model run --out other.npz --overwrite",
+        "a folder that Entourage did not write",
+    ),
 }
 
 

@@ -9,7 +9,10 @@ from entourage.stores import read_vectors
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 
-METRICS = [*(f"recall@{k}" for k in (1, 2, 4, 8, 10, 100)), "r-precision", "map@r", "map@1000", "nmi"]
+METRICS = [
+    *(f"recall@{k}" for k in (1, 2, 4, 8, 10, 100)),
+    *("ndcg@10", "mrr", "r-precision", "map@r", "map@1000", "nmi"),
+]
 
 
 @pytest.mark.parametrize("source", ["v.npy --labels l.npy", "v.npz --labels l.csv", "v.parquet --labels n"])
@@ -42,8 +45,38 @@ def test_the_table_holds_the_same_numbers_in_percent_and_nothing_on_standard_err
     shown = run("evaluate v.npz")
     scores = document(run("evaluate v.npz --json"))["metrics"]
     assert shown.stderr == ""
-    lines = dict(line.rsplit(maxsplit=1) for line in shown.stdout.splitlines() if line)
-    assert {name: lines[name] for name in METRICS} == {name: f"{100 * scores[name]:.2f}" for name in METRICS}
+    protocol, table = shown.stdout.split("\n\n")
+    lines = [line.split() for line in table.splitlines()]
+    assert lines == [[name, f"{100 * scores[name]:.2f}", "%"] for name in METRICS]
+    assert "%" not in protocol
+
+
+def test_the_numbers_of_items_to_measure_at_can_be_chosen(inside):
+    chosen = document(run("evaluate v.npz --no-nmi --at 5,1,20 --json"))
+    assert chosen["metrics"] == pytest.approx(
+        evaluate_embeddings(read_vectors("v.npz"), at=(1, 5, 20), nmi=False).metrics
+    )
+    assert {"recall@20", "precision@5", "ndcg@20", "mrr@1"} <= set(chosen["metrics"])
+    assert "recall@2" not in chosen["metrics"]
+    assert chosen["protocol"]["precision@k"] == "divided by k"
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        ("0", "--at is 0; wanted whole numbers from 1 on, such as 1, 5, 10"),
+        ("x", "--at is 'x'; wanted whole numbers from 1 on"),
+        ("1,,5", "--at is '1,,5'; wanted whole numbers from 1 on"),
+        ("1.5", "--at is '1.5'; wanted whole numbers from 1 on"),
+        ("9" * 5000, "wanted whole numbers from 1 on"),
+        ("5,1,5", "--at names 5 more than once"),
+        (f"1,{COUNT}", f"recall@{COUNT} was asked for, but a query has only {COUNT - 1} items to retrieve"),
+    ],
+)
+def test_numbers_that_cannot_be_measured_at_are_refused(inside, at, message):
+    refused = run("evaluate v.npz --at", at)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert message in refused.stderr and len(refused.stderr.splitlines()) == 1
 
 
 def test_a_querys_own_camera_and_junk_are_left_out_where_the_file_says_so(tmp_path):

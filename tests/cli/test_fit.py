@@ -49,6 +49,40 @@ def test_fit_learns_by_the_relational_recipe_unless_told_otherwise(inside, tmp_p
     np.testing.assert_array_equal(np.load(tmp_path / "o.npy"), expected)
 
 
+def test_fit_protects_what_it_is_told_to(inside, tmp_path):
+    report = json.loads(run(f"fit v.parquet --out {tmp_path}/m --protect recall@10,mrr --json").stdout)
+    assert report["protocol"]["protected"].startswith("recall@10, mrr: at most 0.2 points below the raw vectors")
+    states = ("raw", "refined", "unprotected")
+    wanted = {f"rehearsal_{name}_{state}" for name in ("recall@1", "map@r", "recall@10", "mrr") for state in states}
+    assert set(report["metrics"]) == wanted
+    assert all(0 <= value <= 1 for value in report["metrics"].values()), "fractions"
+    for name in ("recall@1", "recall@10", "mrr"):
+        assert report["metrics"][f"rehearsal_{name}_refined"] >= report["metrics"][f"rehearsal_{name}_raw"] - 0.002
+    kept = json.loads((tmp_path / "m" / "config.json").read_text())["report"]
+    assert kept == {name: report[name] for name in kept}
+    with collected_warnings():
+        expected = ContextRefiner().fit(read_vectors("v.parquet"), protect=["recall@10", "mrr"])
+    np.testing.assert_array_equal(
+        ContextRefiner.load(tmp_path / "m").transform(np.load("v.npy")), expected.transform(np.load("v.npy"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--protect recall", "--protect is 'recall'; wanted recall@k, precision@k, ndcg@k, mrr@k or map@k"),
+        ("--protect recall@10,", "--protect is ''; wanted recall@k"),
+        ("--protect recall@99999", "protect is recall@99999, but a query has only"),
+        ("--protect mrr --labels coarse", "too few to rehearse with; wanted 6: add classes, or leave protect out"),
+        ("--protect mrr --recipe paper", "--protect is mrr but only --recipe relational uses it"),
+    ],
+)
+def test_what_cannot_be_protected_is_refused(inside, tmp_path, options, message):
+    refused = run(f"fit v.npz --out {tmp_path}/m {options}")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert message in refused.stderr and not (tmp_path / "m").exists()
+
+
 def test_fit_with_few_classes_says_what_it_does_instead(inside, tmp_path):
     outcome = run(f"fit v.npz --labels coarse --out {tmp_path}/m")
     assert outcome.stderr == "warning: too few classes to rehearse with: the universal scorer is used as it is\n"

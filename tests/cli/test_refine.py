@@ -121,7 +121,42 @@ def test_a_context_without_ids_is_said_to_hide_the_item_itself(inside, tmp_path)
 
 
 def test_overwrite_replaces_an_output(inside, tmp_path):
-    shutil.copy("there.npy", tmp_path)
+    np.save(tmp_path / "there.npy", np.zeros(3))
     assert run(f"refine v.npy --model model --out {tmp_path}/there.npy --overwrite").exit_code == 0
     assert np.load(tmp_path / "there.npy").shape == (COUNT, DIM)
     assert os.listdir(tmp_path) == ["there.npy"]
+
+
+def test_a_run_is_scored_at_the_numbers_asked_for(inside, tmp_path):
+    report = document(run(f"refine v.npz --run {tmp_path}/run --at 3,7 --json"))
+    kept = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert {"precision@3", "ndcg@7", "mrr@3", "recall@1"} <= set(report["scores"]["after"])
+    assert kept["metrics"] == report["scores"]["after"] and "recall@2" not in kept["metrics"]
+    assert set(kept["intervals"]) == set(kept["metrics"])
+    shown = run(f"refine v.npz --run {tmp_path}/other --at 3,7").stdout
+    line = next(line for line in shown.splitlines() if line.startswith("precision@3 "))
+    before, after = (report["scores"][when]["precision@3"] for when in ("before", "after"))
+    assert line.split()[1:] == [f"{100 * before:.2f}", f"{100 * after:.2f}", f"{100 * (after - before):+.2f}"]
+    head = next(line for line in shown.splitlines() if line.startswith("metric "))
+    assert "before, %" in head and "after, %" in head and "change, points" in head
+
+
+def test_the_estimated_purity_is_in_percent_in_the_table_and_a_fraction_in_the_document(clusters, tmp_path):
+    share = document(run(f"refine {tmp_path}/q.npy --out {tmp_path}/o.npy --json"))["metrics"]["estimated_purity"]
+    shown = run(f"refine {tmp_path}/q.npy --out {tmp_path}/o.npy --overwrite").stdout
+    line = next(line for line in shown.splitlines() if line.startswith("estimated purity"))
+    assert 0 < share < 1 and line.split()[-2:] == [f"{100 * share:.2f}", "%"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("v.npy --out {}/o.npy --at 5", "--at is 5 but there is no --run to keep it in"),
+        ("v.npy --run {}/r --at 5,6", "--at is 5,6 but there are no labels to score by; add --labels"),
+        (f"v.npz --run {{}}/r --at {COUNT}", f"recall@{COUNT} was asked for, but a query has only {COUNT - 1} items"),
+    ],
+)
+def test_scores_that_cannot_be_measured_are_refused_before_anything_is_refined(inside, tmp_path, options, message):
+    refused = run(f"refine {options.format(tmp_path)}")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert message in refused.stderr and not os.listdir(tmp_path)

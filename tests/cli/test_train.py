@@ -200,7 +200,10 @@ BAD = {
     "hopeless rate": (f"train birds --out out {TRAIN} --learning-rate 1e30", "lower the learning rate"),
     "folder in the way": ("train birds --out there", "there exists already; choose another name or allow overwriting"),
     "never ours": ("train birds --out there --overwrite", "there is a folder that Entourage did not write"),
-    "over a file": ("train birds --out good.toml --overwrite", "good.toml; wanted the name of a folder"),
+    "over a file": (
+        "train birds --out good.toml --overwrite",
+        "good.toml is a file, and is never replaced",
+    ),
     "no such place": ("train birds --out new/out", "the folder new does not exist; create it"),
     "nothing to resume": ("train birds --out out --resume", "there is no out.partial to resume; run without"),
 }

@@ -377,8 +377,14 @@ def test_the_table_says_the_same(inside):
     text, document = run("doctor v.npz"), json.loads(run("doctor v.npz --json").stdout)
     lines = text.stdout.splitlines()
     assert text.exit_code == 0 and lines[-1] == document["verdict"]
-    assert any(line.split()[:2] == ["map@r", f"{document['metrics']['map@r']:.3f}"] for line in lines)
-    assert any(line.startswith("estimated purity ") for line in lines)
+    assert any(line.split()[:3] == ["map@r", f"{100 * document['metrics']['map@r']:.1f}", "%"] for line in lines)
+    shares = {name for name, value in document["metrics"].items() if isinstance(value, float)}
+    shares -= {"hubness", "mean_cosine", "median_class"}
+    assert {"estimated_purity", "true_purity", "room", "recall@1"} <= shares
+    for name in shares:
+        assert 0 <= document["metrics"][name] <= 1, "a fraction in the document"
+        line = next(line for line in lines if line.startswith(f"{name.replace('_', ' ')}  "))
+        assert f" {100 * document['metrics'][name]:.1f} % " in line, "in percent in the table"
 
 
 @pytest.mark.parametrize(
@@ -416,3 +422,4 @@ def test_findings_as_text():
         "0.500",
         "12,345",
     ]
+    assert str(Finding("map@r", 0.625)) == "62.5 %"

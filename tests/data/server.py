@@ -2,16 +2,18 @@
 
 import re
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Site:
-    """Files by name; `sends_ranges`, and `breaks_after`: bytes of each answer after which the line goes dead."""
+    """Files by name; `sends_ranges`; `announces` how much it sends; `breaks_after`: bytes of each answer after which
+    the line goes dead."""
 
     def __init__(self):
         self.files: dict[str, bytes] = {}
         self.sends_ranges = True
+        self.announces = True
         self.breaks_after: list[int] = []
         self.asked: list[str | None] = []  # the Range of every request
         self.address = ""
@@ -48,10 +50,12 @@ def _handler(site: Site):
             self.send_response(206 if start else 200)
             if start:
                 self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-            self.send_header("Content-Length", str(len(content) - start))
+            if site.announces:
+                self.send_header("Content-Length", str(len(content) - start))
             self.end_headers()
             stop = start + site.breaks_after.pop(0) if site.breaks_after else len(content)
-            self.wfile.write(content[start:stop])
+            with suppress(ConnectionError):  # whoever asked has heard enough
+                self.wfile.write(content[start:stop])
 
         def log_message(self, *_):
             pass

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import zipfile
 
 import pytest
@@ -10,6 +11,7 @@ from tests.data.server import serving
 from entourage.data import download as downloading
 from entourage.data.download import Archive, fetch
 from entourage.errors import FileError
+from entourage.stores.changes import claimed
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +126,65 @@ def test_a_wrong_checksum_is_refused_and_the_file_removed(site, tmp_path):
     with pytest.raises(FileError, match=r"with sha256 [0-9a-f]{64}; wanted .* with feed: .*removed: try again"):
         fetch(birds(site, checksum="sha256:feed"), tmp_path)
     assert everything(tmp_path) == []
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_server_that_sends_more_than_is_known_is_cut_off(site, tmp_path, announced):
+    archive = birds(site)
+    site.files["birds.zip"] += b"x" * 100_000
+    site.announces = announced
+    with pytest.raises(FileError, match=r"sends more than the [\d,]+ bytes that birds\.zip is known to have; it has"):
+        fetch(archive, tmp_path)
+    assert site.asked == [None]
+    assert everything(tmp_path) == []
+
+
+@pytest.mark.parametrize("laid", ["link", "dangling", "hard link", "folder", "pipe"])
+def test_nothing_is_written_through_what_someone_has_laid_in_the_place_of_the_part(site, tmp_path, laid):
+    root, theirs, part = tmp_path / "root", tmp_path / "theirs", tmp_path / "root" / "birds.zip.part"
+    root.mkdir()
+    if laid != "dangling":
+        theirs.write_text("years of work")
+    if laid == "hard link":
+        os.link(theirs, part)
+    elif laid in ("folder", "pipe"):
+        (os.mkdir if laid == "folder" else os.mkfifo)(part)
+    else:
+        part.symlink_to(theirs)
+    with pytest.raises(FileError, match=r"birds\.zip\.part is a link, or no file at all; .*delete it"):
+        fetch(birds(site), root)
+    assert site.asked == [] and os.listdir(root) == ["birds.zip.part"]
+    assert theirs.read_text() == "years of work" if laid != "dangling" else not theirs.exists()
+
+
+def test_a_link_laid_while_it_is_fetched_is_not_followed(site, tmp_path):
+    site.breaks_after = [150]
+    theirs, part = tmp_path / "theirs", tmp_path / "birds.zip.part"
+    theirs.write_text("years of work")
+
+    def lay(title, done, total):
+        if title.startswith("fetching"):
+            part.unlink(missing_ok=True)
+            part.symlink_to(theirs)
+
+    with pytest.raises(FileError, match="cannot be fetched"):
+        fetch(birds(site), tmp_path, lay)
+    assert theirs.read_text() == "years of work"
+
+
+def test_what_another_process_fetches_is_not_fetched_twice(site, tmp_path):
+    held = claimed(tmp_path / "birds.zip.part")
+    with pytest.raises(FileError, match="is being written by another process"):
+        fetch(birds(site), tmp_path)
+    held.release()
+    assert site.asked == [] and fetch(birds(site), tmp_path).is_dir()
+
+
+def test_what_a_killed_process_had_unpacked_is_cleared_away(site, tmp_path):
+    (tmp_path / "sets" / ".birds.entourage" / "gone").mkdir(parents=True)
+    (tmp_path / "sets" / ".birds.entourage" / "gone" / "half").write_text("unpacked")
+    fetch(birds(site), tmp_path)
+    assert everything(tmp_path) == WHOLE and os.listdir(tmp_path / "sets") == ["birds"]
 
 
 def test_a_part_of_another_file_is_found_out(site, tmp_path):

@@ -77,7 +77,8 @@ def test_a_file_half_written_by_a_crash_is_no_shard(images, tmp_path):
     out = tmp_path / "v.npz"
     with pytest.raises(KeyboardInterrupt):
         embed_to_file([encoder(0)], images, out, shard_size=3, progress=interrupt_after(1))
-    (parts_of(out) / ".00001.npz.x7.npz").write_bytes(b"PK")
+    (parts_of(out) / ".00001.npz.entourage").mkdir()
+    (parts_of(out) / ".00001.npz.entourage" / "new.npz").write_bytes(b"PK")
     assert embed_to_file([encoder(0)], images, out, shard_size=3, resume=True).count == COUNT
 
 

@@ -9,6 +9,7 @@ from pytorch_metric_learning.utils.inference import CustomKNN
 
 from entourage.errors import InputError
 from entourage.evaluation import evaluate, metrics
+from entourage.evaluation.hits import Hits, count_matches
 
 # Four queries, their rankings of five items (1 = same label), and R, how many matches each could have found.
 RANKING = np.array(
@@ -20,7 +21,7 @@ RANKING = np.array(
     ],
     dtype=bool,
 )
-HITS = metrics.Hits.from_ranking(RANKING)
+HITS = Hits.from_ranking(RANKING)
 MATCHES = np.array([3, 2, 8, 0])
 
 
@@ -75,16 +76,16 @@ def test_an_unknown_rule_for_queries_without_a_match_is_refused():
 
 def test_matches_are_counted_without_the_query_itself():
     codes = np.array([0, 0, 0, 1, 1, 2])
-    assert metrics.count_matches(codes, codes, np.arange(6)).tolist() == [2, 2, 2, 1, 1, 0]
+    assert count_matches(codes, codes, np.arange(6)).tolist() == [2, 2, 2, 1, 1, 0]
 
 
 def test_matches_in_a_separate_gallery():
     # Label 0 twice, label 1 once, label 3 (the last query's) not at all.
     queries, gallery = np.array([0, 0, 1, 1, 3]), np.array([0, 1, 0, 2])
     nobody = np.full(5, -1)
-    assert metrics.count_matches(queries, gallery, nobody).tolist() == [2, 2, 1, 1, 0]
+    assert count_matches(queries, gallery, nobody).tolist() == [2, 2, 1, 1, 0]
     # The first query is gallery row 2 and the third row 1; the fourth shares an id with a row of another label.
-    assert metrics.count_matches(queries, gallery, np.array([2, -1, 1, 0, -1])).tolist() == [1, 2, 0, 1, 0]
+    assert count_matches(queries, gallery, np.array([2, -1, 1, 0, -1])).tolist() == [1, 2, 0, 1, 0]
 
 
 def test_nmi_by_hand():
@@ -160,8 +161,8 @@ def test_map_at_k_differs_from_theirs_where_a_class_has_more_than_k_matches():
     vectors, labels = labelled_vectors(100, 3, seed=5)
     k = 10
     order = np.argsort(-_cosines(vectors) + 9 * np.eye(100), axis=1)[:, :k]
-    hits = metrics.Hits.from_ranking(labels[order] == labels[:, None])
-    matches = metrics.count_matches(labels, labels, np.arange(100))
+    hits = Hits.from_ranking(labels[order] == labels[:, None])
+    matches = count_matches(labels, labels, np.arange(100))
     assert (matches > k).all()
     ours = metrics.average_precision_at(hits, matches, k)
     calculator = AccuracyCalculator(

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from entourage.errors import EntourageWarning, InputError
-from entourage.evaluation import evaluate, evaluate_embeddings, mean_average_precision_at_r
-from entourage.evaluation import protocol as evaluation
+from entourage.evaluation import evaluate, evaluate_embeddings, mean_average_precision_at_r, names, protocol
 from entourage.neighbors import ranks
 from entourage.values import Embeddings
 
-NAMES = ["recall@1", "recall@2", "recall@4", "recall@8", "recall@10", "recall@100", "r-precision", "map@r", "map@1000"]
+NAMES = [
+    *(f"recall@{k}" for k in (1, 2, 4, 8, 10, 100)),
+    *("ndcg@10", "mrr", "r-precision", "map@r", "map@1000"),
+]
 
 
 def angles(*degrees) -> np.ndarray:
@@ -100,8 +102,9 @@ def test_the_cheap_map_at_r_is_the_same_number():
 
 def test_a_class_larger_than_the_usual_depth_is_ranked_to_its_end(monkeypatch):
     """R may exceed the 1000 items that mAP@1000 needs: shown with smaller numbers."""
-    monkeypatch.setattr(evaluation, "MAP_AT", 3)
-    monkeypatch.setattr(evaluation, "RECALL_AT", (1, 2))
+    monkeypatch.setattr(names, "MAP_AT", 3)
+    monkeypatch.setattr(protocol, "MAP_AT", 3)
+    monkeypatch.setattr(names, "RECALL_AT", (1, 2))
     rng = np.random.default_rng(2)
     labels = np.repeat([0, 1], [40, 10])
     vectors = np.eye(2)[labels] + 0.01 * rng.normal(size=(50, 2))
@@ -180,6 +183,8 @@ def test_the_protocol_names_every_convention():
         "without_match": "counted as 0",
         "similarity": "cosine",
         "neighbors": "exact, ties by id",
+        "ndcg@k": "binary relevance, log2 discount, relative to the best min(k, R) places",
+        "mrr": "first match in the whole ranking",
         "map@r": "divided by R",
         "map@1000": "divided by min(1000, R)",
         "nmi": "k-means on the queries, 14 clusters, one greedy k-means++ start, at most 20 iterations, "

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from entourage.neighbors import kernels
 from entourage.neighbors.kernels import Candidates
 
 
@@ -50,20 +49,3 @@ def test_a_crowd_at_the_last_place_is_reported():
     assert unsettled([0.5] * 100) == [0]
     assert unsettled([*[0.1] * 100, 0.9, 0.8]) == [], "the crowd is left behind"
     assert unsettled(np.linspace(0, 1, 100)) == []
-
-
-# ---- compiling ---------------------------------------------------------------------------------------------------
-
-
-def test_a_full_disk_costs_only_the_cache(monkeypatch):
-    calls = []
-
-    def once_refused(*args):
-        calls.append(args)
-        if len(calls) == 1:
-            raise OSError("No space left on device")
-
-    once_refused.signatures, once_refused.stats, once_refused.__name__ = [], None, "none"
-    monkeypatch.setattr(kernels, "_meet_each_other", once_refused)
-    kernels.compile_ahead()
-    assert len(calls) == 2

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from tests.refiner.samples import clusters, scores, unit
 
-from entourage.refiner import learning, rehearsal
+from entourage.errors import InputError
+from entourage.evaluation import evaluate
+from entourage.refiner import choice, learning, rehearsal
+from entourage.refiner.choice import Scored, best_of
 from entourage.refiner.estimator import ContextRefiner
-from entourage.refiner.learning import Scored, best_of
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -15,28 +17,42 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 # ---- the choice --------------------------------------------------------------------------------------------------
 
 
+def tried(name: str, recall: float, precision: float, **protected: float) -> Scored:
+    return Scored(name, {"recall@1": recall, "map@r": precision, **protected})
+
+
 def test_the_best_map_at_r_wins_among_those_that_keep_the_first_hit():
-    nothing = Scored("nothing", 0.80, 0.50)
-    bold, safe, timid = Scored("bold", 0.70, 0.90), Scored("safe", 0.80, 0.70), Scored("timid", 0.95, 0.60)
-    assert best_of([bold, safe, timid], nothing) is safe
-    assert best_of([bold, timid], nothing) is timid
-    nearly = Scored("nearly", 0.7985, 0.80)  # two queries in a thousand may go
-    assert best_of([bold, safe, timid, nearly], nothing) is nearly
-    not_quite = Scored("not quite", 0.7975, 0.80)
-    assert best_of([bold, safe, timid, not_quite], nothing) is safe
-    worse = Scored("worse", 0.60, 0.95)
-    assert best_of([worse, bold], nothing) is bold, "where all fall, the one that falls least"
+    floors = {"recall@1": 0.80}
+    bold, safe, timid = tried("bold", 0.70, 0.90), tried("safe", 0.80, 0.70), tried("timid", 0.95, 0.60)
+    assert best_of([bold, safe, timid], floors) is safe
+    assert best_of([bold, timid], floors) is timid
+    nearly = tried("nearly", 0.7985, 0.80)  # two queries in a thousand may go
+    assert best_of([bold, safe, timid, nearly], floors) is nearly
+    not_quite = tried("not quite", 0.7975, 0.80)
+    assert best_of([bold, safe, timid, not_quite], floors) is safe
+    worse = tried("worse", 0.60, 0.95)
+    assert best_of([worse, bold], floors) is bold, "where all fall, the one that falls least"
+
+
+def test_what_is_protected_is_guarded_as_the_first_hit_is():
+    floors = {"recall@1": 0.80, "mrr": 0.90}
+    bold, safe = tried("bold", 0.85, 0.90, mrr=0.897), tried("safe", 0.85, 0.70, mrr=0.8985)
+    assert best_of([bold, safe], floors) is safe
+    assert best_of([bold, safe], {"recall@1": 0.80}) is bold
+    first, second = tried("first", 0.70, 0.90, mrr=0.95), tried("second", 0.95, 0.60, mrr=0.85)
+    assert best_of([first, second], floors) is second, "where all fall, the one whose worst falls least"
 
 
 def test_where_everything_is_worse_nothing_is_done(monkeypatch, short_rehearsals):
     raw = []
 
-    def score(gallery):
+    def score(gallery, names):
         if len(raw) < 3:  # the raw galleries are scored first
             raw.append(gallery)
-        return (0.8, 0.5) if any(gallery is other for other in raw) else (0.7, 0.4)
+        values = (0.8, 0.5) if any(gallery is other for other in raw) else (0.7, 0.4)
+        return dict(zip(names, values, strict=True))
 
-    monkeypatch.setattr(learning, "score", score)
+    monkeypatch.setattr(choice, "score", score)
     vectors, labels = clusters(seed=0, n_classes=12)
     refiner = ContextRefiner().fit(vectors, labels)
     assert refiner.network_.base_map is None and refiner.network_.blend == 1
@@ -57,6 +73,112 @@ def test_labels_that_mean_nothing_do_no_harm(short_rehearsals, seed):
     assert refiner.report()["warnings"] or refined > raw - 0.01
     vectors, known = clusters(seed=seed + 10)
     assert scores(refiner.transform(vectors), known)[1] > scores(vectors, known)[1] - 0.01
+
+
+# ---- what is protected -------------------------------------------------------------------------------------------
+
+
+def test_a_rehearsal_measures_what_is_asked_for_as_evaluate_does():
+    vectors, labels = clusters(seed=3, n_classes=10)
+    items = Embeddings.from_vectors(vectors, ids=np.arange(len(labels)), labels=labels)
+    gallery = rehearsal.ValidationGallery(items, np.ones(len(labels), bool))
+    names = ["recall@1", "recall@10", "precision@5", "ndcg@10", "mrr", "mrr@3", "map@r", "r-precision", "map"]
+    wanted = evaluate(vectors, labels, at=(3, 5, 10), nmi=False).metrics
+    measured = rehearsal.score(gallery, names)
+    assert list(measured) == names
+    for name in set(names) - {"map"}:
+        assert measured[name] == pytest.approx(wanted[name]), name
+        assert rehearsal.score(gallery, [name]) == {name: measured[name]}, "alone, to no more than its depth"
+
+
+def score_by_blend(monkeypatch, lost_below: float) -> None:
+    """Make MAP@R fall and recall@3 rise with the blend: recall@3 keeps to that of the raw from a blend on."""
+    blends = {}
+    refined_of = rehearsal.RehearsalGraph.refined
+
+    def refined(self, scorer, sharpness):
+        def at(blend):
+            gallery = refined_of(self, scorer, sharpness)(blend)
+            blends[id(gallery)] = blend, gallery  # kept, so that its id stays its own
+            return gallery
+
+        return at
+
+    def score(gallery, names):
+        blend, _ = blends.get(id(gallery), (1.0, None))
+        values = {"recall@1": 0.8, "map@r": 0.9 - 0.4 * blend, "recall@3": 0.95 if blend >= lost_below else 0.94}
+        return {name: values[name] for name in names}
+
+    monkeypatch.setattr(learning, "BLENDS", (0.1, 0.2, 0.35))
+    monkeypatch.setattr(rehearsal.RehearsalGraph, "refined", refined)
+    monkeypatch.setattr(choice, "score", score)
+
+
+@pytest.mark.parametrize("recall", ["recall@3", ["recall@3"], ("recall@3", "recall@1", "recall@3")])
+def test_no_setting_is_chosen_that_lowers_what_is_protected(monkeypatch, short_rehearsals, recall):
+    score_by_blend(monkeypatch, lost_below=0.3)
+    vectors, labels = clusters(seed=0, n_classes=12)
+    assert ContextRefiner().fit(vectors, labels).network_.blend == 0.1
+    refiner = ContextRefiner().fit(vectors, labels, protect=recall)
+    assert refiner.network_.blend == 0.35
+    report = refiner.report()
+    rule = "at most 0.2 points below the raw vectors in the rehearsals"
+    assert report["protocol"]["protected"].startswith("recall@3") and report["protocol"]["protected"].endswith(rule)
+    metrics = {name.removeprefix("rehearsal_"): value for name, value in report["metrics"].items()}
+    recalls = [metrics[f"recall@3_{state}"] for state in ("raw", "refined", "unprotected")]
+    assert recalls == pytest.approx([0.95, 0.95, 0.94])
+    assert metrics["map@r_refined"] == pytest.approx(0.76)
+    assert metrics["map@r_unprotected"] == pytest.approx(0.86), "what it would have had otherwise"
+    assert report["warnings"] == []
+
+
+def test_larger_blends_are_tried_before_it_is_given_up(monkeypatch, short_rehearsals):
+    score_by_blend(monkeypatch, lost_below=0.6)
+    vectors, labels = clusters(seed=0, n_classes=12)
+    assert ContextRefiner().fit(vectors, labels, protect="recall@3").network_.blend == 0.7
+
+
+def test_where_all_settings_lower_what_is_protected_nothing_is_done(monkeypatch, short_rehearsals, tmp_path):
+    score_by_blend(monkeypatch, lost_below=1.0)
+    vectors, labels = clusters(seed=0, n_classes=12)
+    with pytest.warns(match="to protect it"):
+        refiner = ContextRefiner().fit(vectors, labels, protect="recall@3")
+    np.testing.assert_array_equal(refiner.transform(vectors), unit(vectors))
+    assert refiner.report()["warnings"] == [
+        "whatever raised MAP@R in the rehearsals lowered recall@3: the vectors are returned as they are, to protect it"
+    ]
+    refiner.save(tmp_path / "model")
+    assert ContextRefiner.load(tmp_path / "model").report() == refiner.report()
+
+
+def test_nothing_is_reported_as_protected_unless_it_was_asked_for(short_rehearsals):
+    vectors, labels = clusters(seed=0, n_classes=12)
+    report = ContextRefiner().fit(vectors, labels).report()
+    assert "protected" not in report["protocol"]
+    assert set(report["metrics"]) == {f"rehearsal_{m}_{v}" for m in ("recall@1", "map@r") for v in ("raw", "refined")}
+
+
+@pytest.mark.parametrize(
+    ("protect", "message"),
+    [
+        ("recall", "protect is 'recall'; wanted recall@k, precision@k, ndcg@k, mrr@k or map@k"),
+        (["recall@10", "nmi"], "protect is 'nmi'; wanted"),
+        (10, "protect is 10; wanted"),
+        ("recall@5000", r"protect is recall@5000, but a query has only \d+ items to retrieve in the rehearsals"),
+    ],
+)
+def test_what_cannot_be_protected_is_refused(short_rehearsals, protect, message):
+    with pytest.raises(InputError, match=message):
+        ContextRefiner().fit(*clusters(seed=0, n_classes=12), protect=protect)
+
+
+def test_without_classes_to_rehearse_with_nothing_can_be_protected():
+    vectors, labels = clusters(seed=0, n_classes=12)
+    with pytest.raises(InputError, match="protect is recall@10, but there are no labels to rehearse with; give y"):
+        ContextRefiner().fit(vectors, protect="recall@10")
+    few = labels < 4
+    with pytest.raises(InputError, match="but 4 classes with two items or more are too few to rehearse with; wanted 6"):
+        ContextRefiner().fit_transform(vectors[few], labels[few], protect="recall@10")
 
 
 # ---- rehearsals --------------------------------------------------------------------------------------------------

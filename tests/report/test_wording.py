@@ -36,7 +36,16 @@ def test_counts_that_are_the_same_are_said_once():
 
 def test_metrics_are_named_and_explained():
     assert metric_meaning("recall@8") == "one of 8 is right" and metric_meaning("seconds") == ""
+    assert (
+        metric_meaning("recall@1") == "the nearest is right"
+        and metric_meaning("precision@5") == "share of 5 that is right"
+    )
+    assert metric_meaning("map@1000") == metric_meaning("ndcg@10") == "right ones first"
+    assert metric_meaning("mrr@10") == "1 / place of the first right one of 10"
     assert metric_title("map-trapezoid") == "mAP, trapezoid"
+    assert [metric_title(name) for name in ("mrr", "mrr@5", "ndcg@10", "precision@5")] == [
+        *("MRR", "MRR@5", "nDCG@10", "Precision@5")
+    ]
     assert [in_sentence(name) for name in ("nmi", "recall@10", "map")] == ["NMI", "recall@10", "mAP"]
 
 

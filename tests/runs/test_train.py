@@ -156,8 +156,8 @@ def test_a_failure_after_the_first_epoch_can_be_resumed_unless_it_would_fail_aga
         return train
 
     monkeypatch.setitem(SYSTEMS, "failing", System(BaselineSettings, "entourage.runs.train:failing"))
-    (tmp_path / ".run.partial.replaced").mkdir()
-    (tmp_path / ".run.partial.replaced" / "config.json").write_text("left by a crash")
+    (tmp_path / ".run.partial.entourage" / "old").mkdir(parents=True)
+    (tmp_path / ".run.partial.entourage" / "old" / "config.json").write_text('{"entourage": "left by a crash"}')
     kept = {}
     for error in (OSError("the disk is full"), InputError("the loss became nan")):
         monkeypatch.setattr(runs, "failing", failing(error), raising=False)
@@ -165,7 +165,7 @@ def test_a_failure_after_the_first_epoch_can_be_resumed_unless_it_would_fail_aga
             train_run(TrainRequest(people, tmp_path / "run", system="failing", overwrite=True))
         kept[type(error)] = (tmp_path / "run.partial" / "log.jsonl").exists()
     assert kept == {OSError: True, InputError: True}  # the second failed, but the first is there again
-    assert not (tmp_path / ".run.partial.replaced").exists()
+    assert os.listdir(tmp_path / "run.partial") and not (tmp_path / ".run.partial.entourage").exists()
     with pytest.raises(InputError):
         train_run(TrainRequest(people, tmp_path / "new", system="failing"))
     assert "new.partial" not in os.listdir(tmp_path)

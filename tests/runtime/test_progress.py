@@ -117,6 +117,12 @@ def test_parts_done_before_a_resumed_work_began_say_nothing_of_its_speed():
     assert stage.left(now=50.0) == 50
 
 
+def test_methods_that_are_compared_say_nothing_of_how_long_the_next_will_take():
+    stage = Stage("comparing (raw, seed 0)", 0, 4, now=0.0)
+    stage.update("comparing (relational, seed 0)", 3, 4, now=12.0)  # and then it takes a minute
+    assert stage.left(now=12.0) is None and stage.elapsed(now=99.0) == 99
+
+
 def last_frame(text: str) -> list[str]:
     """The lines that remain on the screen."""
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.replace("\x1b[2K", "\0"))
@@ -145,9 +151,9 @@ def test_an_estimate_that_time_has_overtaken_is_not_shown(clock, monkeypatch, ca
     monkeypatch.setenv("FORCE_COLOR", "1")
     for waited, shown in ((2, "2/4 0:00:08, 0:00:04 left"), (99, "2/4 0:01:45")):
         with bars(clock) as show:
-            show("comparing (raw)", 0, 4)
+            show("embedding (shard 1)", 0, 4)
             clock.now += 6
-            show("comparing (lda)", 2, 4)
+            show("embedding (shard 2)", 2, 4)
             clock.now += waited
         assert last_frame(capsys.readouterr().err)[-1].endswith(shown)
 

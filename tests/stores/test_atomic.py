@@ -1,16 +1,26 @@
-"""Output appears whole or not at all, and nothing is replaced that was not meant to be."""
+"""Outputs appear whole or not at all, several of them as one; nothing is left beside them."""
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
 from entourage.errors import FileError
-from entourage.stores import check_free, new_folder, whole_file
+from entourage.stores import Outputs, claims, new_folder, whole_file
+from entourage.stores.changes import settle, settle_to_read
+from entourage.stores.claims import Claim, staging_of
 
 
 def names(folder) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def model_folder(path):
+    path.mkdir()
+    (path / "config.json").write_text('{"entourage": "0.1.0"}')
+    return path
 
 
 @pytest.fixture
@@ -24,26 +34,26 @@ def common_umask():
 
 
 def test_a_file_appears_under_its_name_only_when_done(tmp_path):
-    target = tmp_path / "out.npy"
+    target = tmp_path / "out.txt"
     with whole_file(target) as temporary:
         temporary.write_text("new")
         assert not target.exists()
-        assert temporary.parent == tmp_path  # the same disk, so that the rename is one step
-        assert temporary.suffix == ".npy"  # np.save adds the suffix to names without it
+        assert temporary.parent.parent == tmp_path  # the same disk, so that the rename is one step
+        assert temporary.suffix == ".txt"  # by which some writers choose the format
     assert target.read_text() == "new"
-    assert names(tmp_path) == ["out.npy"]
+    assert names(tmp_path) == ["out.txt"]
 
 
 @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("before", [None, "old"])
 def test_a_failed_file_leaves_everything_as_it_was(tmp_path, failure, before):
-    target = tmp_path / "out.npy"
+    target = tmp_path / "out.txt"
     if before:
         target.write_text(before)
     with pytest.raises(failure), whole_file(target) as temporary:
         temporary.write_text("half")
         raise failure
-    assert names(tmp_path) == (["out.npy"] if before else [])
+    assert names(tmp_path) == (["out.txt"] if before else [])
     assert not before or target.read_text() == before
 
 
@@ -76,94 +86,191 @@ def test_a_folder_appears_under_its_name_only_when_done(tmp_path, common_umask):
 
 
 def test_a_folder_replaces_the_old_one_entirely(tmp_path):
-    target = tmp_path / "model"
-    target.mkdir()
-    (target / "old").write_text("old")
-    with new_folder(target) as filling:
+    target = model_folder(tmp_path / "model")
+    with new_folder(target, overwrite=True) as filling:
         (filling / "new").write_text("new")
     assert names(tmp_path) == ["model"]
     assert names(target) == ["new"]
 
 
+def test_a_folder_is_replaced_where_two_names_cannot_be_exchanged(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "exchange", lambda one, other: False)
+    test_a_folder_replaces_the_old_one_entirely(tmp_path)
+
+
 @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt])
 def test_a_failed_folder_leaves_the_old_one(tmp_path, failure):
-    target = tmp_path / "model"
-    target.mkdir()
-    (target / "old").write_text("old")
-    with pytest.raises(failure), new_folder(target) as filling:
+    target = model_folder(tmp_path / "model")
+    with pytest.raises(failure), new_folder(target, overwrite=True) as filling:
         (filling / "new").write_text("half")
         raise failure
     assert names(tmp_path) == ["model"]
-    assert names(target) == ["old"]
+    assert names(target) == ["config.json"]
 
 
-@pytest.mark.parametrize("interrupted", [1, 2])
-def test_a_folder_survives_an_interruption_between_the_renames(tmp_path, monkeypatch, interrupted):
-    target = tmp_path / "model"
-    target.mkdir()
-    (target / "old").write_text("old")
-    rename, calls = os.replace, []
+def test_a_folder_killed_between_two_renames_is_put_back(tmp_path, monkeypatch):
+    target = model_folder(tmp_path / "model")
+    claim = Claim(target)
+    claim.new.mkdir()
+    os.rename(target, claim.old)  # and here it was killed
+    claim.abandon()
+    settle(target)
+    assert names(tmp_path) == ["model"] and names(target) == ["config.json"]
 
-    def interrupt(source, destination):
-        calls.append(source)
-        if len(calls) == interrupted:
+
+# ---- several ------------------------------------------------------------------------------------------------
+
+
+def test_several_outputs_appear_together_or_not_at_all(tmp_path):
+    (tmp_path / "a").write_text("old")
+    for failure in (None, RuntimeError):
+        with pytest.raises(failure) if failure else open(os.devnull), Outputs(overwrite=True) as outputs:
+            outputs.file(tmp_path / "a").write_text(f"a {failure}")
+            (outputs.folder(tmp_path / "b") / "config.json").write_text('{"entourage": "0"}')
+            if failure:
+                raise failure
+        assert (tmp_path / "a").read_text() == "a None" and names(tmp_path) == ["a", "b"]
+
+
+@pytest.mark.parametrize("exchanged", [True, False])
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("done", [0, 1, 2])
+@pytest.mark.parametrize("found_by", ["a", "b", "c"])
+def test_a_decided_change_is_finished_by_whoever_comes(tmp_path, monkeypatch, exchanged, overwrite, done, found_by):
+    if not exchanged:
+        monkeypatch.setattr(claims, "exchange", lambda one, other: False)
+    if overwrite:
+        (tmp_path / "a").write_text("old")
+        model_folder(tmp_path / "b")
+    killed_after(monkeypatch, done)
+    with pytest.raises(Killed), Outputs(overwrite=overwrite) as outputs:
+        outputs.file(tmp_path / "a").write_text("new")
+        (outputs.folder(tmp_path / "b") / "new").write_text("new")
+        outputs.file(tmp_path / "c").write_text("new")
+    monkeypatch.undo()
+    settle_to_read(tmp_path / found_by)
+    assert names(tmp_path) == ["a", "b", "c"]
+    assert (tmp_path / "a").read_text() == (tmp_path / "c").read_text() == "new" and names(tmp_path / "b") == ["new"]
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing is put in order."""
+
+
+def killed_after(monkeypatch, done: int) -> None:
+    """Of the outputs of a change, so many are put in place before the process is gone."""
+    put, count = Claim.put_in_place, []
+
+    def put_some(claim, *, overwrite):
+        if len(count) == done:
+            raise Killed
+        count.append(put(claim, overwrite=overwrite))
+
+    monkeypatch.setattr(Claim, "put_in_place", put_some)
+    monkeypatch.setattr("entourage.stores.atomic.finish", lambda claims: None)
+    monkeypatch.setattr(Claim, "release", Claim.abandon)
+
+
+def test_ctrl_c_between_two_outputs_does_not_part_them(tmp_path, monkeypatch):
+    put, count = Claim.put_in_place, []
+
+    def interrupted(claim, *, overwrite):
+        count.append(put(claim, overwrite=overwrite))
+        if len(count) == 1:
             raise KeyboardInterrupt
-        rename(source, destination)
 
-    monkeypatch.setattr(os, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt), new_folder(target) as filling:
-        (filling / "new").write_text("new")
-    assert names(tmp_path) == ["model"]
-    assert names(target) == ["old"]
-
-
-# ---- what may be written -----------------------------------------------------------------------------------
+    monkeypatch.setattr(Claim, "put_in_place", interrupted)
+    with pytest.raises(KeyboardInterrupt), Outputs(overwrite=False) as outputs:
+        outputs.file(tmp_path / "a").write_text("new")
+        outputs.file(tmp_path / "b").write_text("new")
+    assert names(tmp_path) == ["a", "b"]
 
 
-def test_a_new_name_is_free(tmp_path):
-    assert check_free(tmp_path / "new", overwrite=False) == tmp_path / "new"
+def test_an_undecided_change_never_happens_even_if_another_with_its_first_output_does(tmp_path, monkeypatch):
+    rename = os.rename
+
+    def killed_before_the_last(source, target):
+        if staging_of(tmp_path / "a") in target.parents:
+            raise Killed
+        rename(source, target)
+
+    killed_after(monkeypatch, 0)
+    monkeypatch.setattr(os, "rename", killed_before_the_last)
+    with pytest.raises(Killed), Outputs(overwrite=True) as outputs:
+        for name in "ab":
+            outputs.file(tmp_path / name).write_text("never decided")
+    assert (staging_of(tmp_path / "b") / "change.json").exists()
+    monkeypatch.undo()
+    killed_after(monkeypatch, 0)
+    with pytest.raises(Killed), Outputs(overwrite=True) as outputs:
+        for name in "ac":
+            outputs.file(tmp_path / name).write_text("decided")
+    monkeypatch.undo()
+    for name in "bca":
+        settle(tmp_path / name)
+    assert names(tmp_path) == ["a", "c"] and (tmp_path / "c").read_text() == "decided"
 
 
-def test_an_existing_file_is_free_only_to_be_overwritten(tmp_path):
-    path = tmp_path / "there"
-    path.write_text("old")
-    with pytest.raises(FileError, match=r"there exists already; choose another name .*\(--overwrite\)$"):
-        check_free(path, overwrite=False)
-    assert check_free(path, overwrite=True) == path
-    assert path.read_text() == "old"
+# ---- two processes ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mark", ["config.json", "run.json"])
-def test_a_folder_written_here_may_be_overwritten(tmp_path, mark):
-    (tmp_path / mark).write_text('{"entourage": "0.1.0"}')
-    assert check_free(tmp_path, overwrite=True) == tmp_path
+def test_what_another_process_is_writing_is_refused_and_left_alone(tmp_path):
+    write = "f.write_text('theirs'); print(flush=True); input()"
+    code = f"import sys, entourage.stores as s\nwith s.whole_file(sys.argv[1]) as f: {write}"
+    writing = [sys.executable, "-c", code, str(tmp_path / "a")]
+    with subprocess.Popen(writing, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(FileError, match=r"a is being written by another process; wait"), whole_file(tmp_path / "a"):
+            pass
+        other.communicate(b"\n")
+    assert (tmp_path / "a").read_text() == "theirs" and names(tmp_path) == ["a"]
 
 
-@pytest.mark.parametrize("content", ['{"model_type": "bert"}', "[]", "not json"])
-def test_the_model_of_another_program_is_never_overwritten(tmp_path, content):
-    (tmp_path / "config.json").write_text(content)
-    with pytest.raises(FileError, match="did not write"):
-        check_free(tmp_path, overwrite=True)
+def test_a_process_that_is_dead_holds_nothing(tmp_path):
+    write = "f.write_text('half'); os._exit(9)"
+    code = f"import os, sys, entourage.stores as s\nwith s.whole_file(sys.argv[1]) as f: {write}"
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "a")], check=False).returncode == 9
+    assert names(tmp_path) == [".a.entourage"]
+    with whole_file(tmp_path / "a", overwrite=False) as file:
+        assert file.read_text() == ""
+        file.write_text("ours")
+    assert names(tmp_path) == ["a"] and (tmp_path / "a").read_text() == "ours"
 
 
-def test_an_empty_folder_may_be_overwritten(tmp_path):
-    assert check_free(tmp_path, overwrite=True) == tmp_path
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_came_into_being_meanwhile_is_not_replaced(tmp_path, kind):
+    with (
+        pytest.raises(FileError, match="a has come into being meanwhile and is left alone"),
+        Outputs(overwrite=False) as outputs,
+    ):
+        new = getattr(outputs, kind)(tmp_path / "a")
+        (new if kind == "file" else new / "b").write_text("ours")
+        (tmp_path / "a").write_text("theirs")
+    assert names(tmp_path) == ["a"] and (tmp_path / "a").read_text() == "theirs"
 
 
-def test_a_folder_of_other_things_is_never_overwritten(tmp_path):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(FileError, match="a folder that Entourage did not write, and is never replaced"):
-        check_free(tmp_path, overwrite=True)
+# ---- what lies where we write --------------------------------------------------------------------------------
 
 
-def test_the_folder_around_must_exist(tmp_path):
-    with pytest.raises(FileError, match=r"the folder .*nowhere does not exist; create it or choose another"):
-        check_free(tmp_path / "nowhere" / "out.npy", overwrite=True)
+def test_no_link_is_followed_that_lies_where_we_write(tmp_path):
+    (tmp_path / "theirs").mkdir()
+    staging_of(tmp_path / "a").symlink_to(tmp_path / "theirs")
+    with pytest.raises(FileError, match=r"\.a\.entourage is in the way; delete it"), whole_file(tmp_path / "a"):
+        pass
+    assert names(tmp_path) == [".a.entourage", "theirs"] and names(tmp_path / "theirs") == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_the_folder_around_must_be_writable(tmp_path):
-    tmp_path.chmod(0o555)
-    with pytest.raises(FileError, match="cannot be written to; choose another"):
-        check_free(tmp_path / "out.npy", overwrite=False)
-    tmp_path.chmod(0o755)
+def test_files_of_others_where_we_write_are_left_alone(tmp_path):
+    staging_of(tmp_path / "a").mkdir()
+    (staging_of(tmp_path / "a") / "thesis.tex").write_text("years of work")
+    with pytest.raises(FileError, match="is in the way"), whole_file(tmp_path / "a"):
+        pass
+    assert (staging_of(tmp_path / "a") / "thesis.tex").exists()
+
+
+def test_a_link_in_the_place_of_an_output_is_replaced_and_not_written_through(tmp_path):
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "a").symlink_to("theirs")
+    with whole_file(tmp_path / "a") as file:
+        file.write_text("ours")
+    assert not (tmp_path / "a").is_symlink() and (tmp_path / "theirs").read_text() == "theirs"

@@ -1,5 +1,7 @@
 """An interrupted run ends as if it had not been, and from a checkpoint of its own only."""
 
+import os
+
 import pytest
 import torch
 from tests.training.regression import Crash, equal, fit, model_and_optimizer, weights, weights_after
@@ -111,11 +113,26 @@ def test_a_finished_run_is_resumed_to_itself_without_training(tmp_path):
 
 def test_without_resume_an_old_checkpoint_is_replaced_not_read(tmp_path):
     checkpoint = tmp_path / "run.checkpoint"
-    checkpoint.write_bytes(b"something old")
+    fit(*model_and_optimizer(), epochs=1, checkpoint=checkpoint, fingerprint="something old")
     model, optimizer = model_and_optimizer()
     fit(model, optimizer, epochs=2, checkpoint=checkpoint)
     assert equal(weights(model), weights_after(2))
     assert fit(*model_and_optimizer(), epochs=2, checkpoint=checkpoint, resume=True).epoch == 2
+
+
+@pytest.mark.parametrize("content", [b"years of work", b"\0" * 99])
+def test_a_file_of_another_program_is_no_checkpoint_and_is_never_replaced(tmp_path, content):
+    (tmp_path / "run.checkpoint").write_bytes(content)
+    with pytest.raises(FileError, match=r"run\.checkpoint is not what Entourage writes .*never replaced"):
+        fit(*model_and_optimizer(), epochs=1, checkpoint=tmp_path / "run.checkpoint")
+    assert (tmp_path / "run.checkpoint").read_bytes() == content
+
+
+def test_a_checkpoint_cut_short_is_replaced(tmp_path):
+    fit(*model_and_optimizer(), epochs=1, checkpoint=tmp_path / "run.checkpoint")
+    for length in (0, 100):
+        os.truncate(tmp_path / "run.checkpoint", length)
+        fit(*model_and_optimizer(), epochs=1, checkpoint=tmp_path / "run.checkpoint")
 
 
 def test_resuming_without_a_checkpoint_starts_from_the_beginning(tmp_path):

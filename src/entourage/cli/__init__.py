@@ -27,6 +27,7 @@ from entourage.cli.train import train
 from entourage.cli.usage import Commands
 from entourage.errors import EntourageError
 from entourage.runtime.extras import as_missing_extra
+from entourage.runtime.waiting import wait_asleep
 
 __all__ = ["app", "main"]
 
@@ -100,4 +101,5 @@ for command in COMMANDS:
 
 
 def main() -> None:
+    wait_asleep()  # before a command loads numpy or torch
     app()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entourage.cli.options import IdColumn, Json, LabelColumn, Labels, Vectors, check_labelled
+from entourage.cli.options import At, IdColumn, Json, LabelColumn, Labels, Vectors, check_labelled, cutoffs
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import EntourageError, InputError
 
@@ -35,6 +35,7 @@ def compare(
         int,
         typer.Option(metavar="<int>", min=1, help="Number of seeds, counted from 0; scores are averaged over them."),
     ] = 1,
+    at: At = None,
     per_class: Annotated[
         bool, typer.Option("--per-class", help="Also show the queries and classes that the last refiner made worse.")
     ] = False,
@@ -52,6 +53,7 @@ def compare(
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
 
+    asked = cutoffs(at)
     chosen = select_methods("all" if methods == "all" else [name.strip() for name in methods.split(",")])
     if against not in {spec.name for spec in chosen}:
         raise InputError(f"--against is {against}, which is not compared; add it to --methods or name another")
@@ -60,7 +62,7 @@ def compare(
     training, test = split_half(items) if split == "half" else _split_by_file(items, vectors, split)
     described = "half of the classes" if split == "half" else f"given by {split}"
     with terminal_progress(log=not as_json, patient=True) as progress:
-        comparison = compare_split(training, test, chosen, seeds=seeds, split=described, progress=progress)
+        comparison = compare_split(training, test, chosen, seeds=seeds, at=asked, split=described, progress=progress)
     print_warnings(list(comparison.warnings))
     document = comparison.document()
     if per_class:
@@ -68,6 +70,7 @@ def compare(
     parts: list[Table | str] = [
         facts(comparison.protocol),
         tables.scores_table(document),
+        *([tables.cutoffs_table(document, asked)] if asked else []),
         tables.settings_table(document),
     ]
     parts += tables.harm_tables(document["harm"]) if per_class else []

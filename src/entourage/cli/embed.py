@@ -65,7 +65,7 @@ def embed(
     from entourage.stores import check_streamable
 
     require("torch", "embedding pictures")
-    check_streamable(out, overwrite=overwrite)
+    check_streamable(out, overwrite=overwrite, inputs=(images, root, *model))
     _check_different(model)
     named = {"path_column": path_column, "label_column": label_column, "id_column": id_column}
     options = recorded_columns(model, images) | data_options_of(data_options, **named)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import IdColumn, Json, LabelColumn, Labels, Seed, Vectors, check_labelled
+from entourage.cli.options import At, IdColumn, Json, LabelColumn, Labels, Seed, Vectors, check_labelled, cutoffs
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import InputError
 
@@ -19,6 +19,7 @@ def evaluate(
     id_column: IdColumn = None,
     gallery: Annotated[Path | None, typer.Option(help="Vectors to search in. Default: VECTORS themselves.")] = None,
     gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
+    at: At = None,
     no_match: Annotated[
         str, typer.Option(help="How to count queries without a match: zero (as in the papers) or drop.")
     ] = "zero",
@@ -39,8 +40,9 @@ def evaluate(
 ) -> None:
     """Score VECTORS by retrieval.
 
-    Gives recall@k, R-precision, MAP@R, mAP@1000 and NMI. Where the files carry cameras or sequences, items of a query's
-    own camera or sequence are left out, and the mAP of person re-identification is added.
+    Gives recall@k, nDCG@10, MRR, R-precision, MAP@R, mAP@1000 and NMI: in percent, with --json as fractions from 0 to
+    1. Where the files carry cameras or sequences, items of a query's own camera or sequence are left out, and the mAP
+    of person re-identification is added.
     """
     import numpy as np
 
@@ -52,6 +54,7 @@ def evaluate(
 
     if gallery is None and gallery_labels is not None:
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
+    asked = cutoffs(at)
     columns = {"id_column": id_column, "label_column": label_column}
     items = read_vectors(vectors, labels=labels, exclusions=exclusions, **columns)
     check_labelled(items, vectors, "--labels")
@@ -65,6 +68,8 @@ def evaluate(
                 raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
             target = None  # one set, in which no item finds itself
     with terminal_progress(log=not as_json, patient=True) as progress:
-        scores = evaluate_embeddings(items, target, no_match=no_match, junk=junk, nmi=nmi, seed=seed, progress=progress)
+        scores = evaluate_embeddings(
+            items, target, at=asked, no_match=no_match, junk=junk, nmi=nmi, seed=seed, progress=progress
+        )
     print_warnings(list(scores.warnings))
     print_report(scores.document(), as_json, facts(scores.protocol), facts(scores.metrics, percent=True))

@@ -26,6 +26,14 @@ def fit(
     blocks: Annotated[
         int | None, typer.Option(help="Number of steps, or of blocks for paper. Default: 5; paper: 8.")
     ] = None,
+    protect: Annotated[
+        str | None,
+        typer.Option(
+            help="Relational only: metrics that must not fall in rehearsals, such as recall@10,mrr; an unknown name "
+            "lists them all. R@1 never may.",
+            metavar="METRIC,...",
+        ),
+    ] = None,
     out_dim: Annotated[
         int | None,
         typer.Option(
@@ -50,20 +58,23 @@ def fit(
 
     What is learned is written as a model folder, for `refine --model`.
     """
-    from entourage.runs.fit import build_refiner, check_model_place, checkpoint_for, fit_to_folder
+    from entourage.runs.fit import build_refiner, check_model_place, checkpoint_for, fit_to_folder, metrics_to_protect
     from entourage.runs.unfinished import resume_advice
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
 
     require("torch", "learning from labels")
-    check_model_place(out, recipe=recipe, resume=resume, overwrite=overwrite)
+    check_model_place(out, recipe=recipe, resume=resume, overwrite=overwrite, inputs=(vectors, labels))
     of_the_paper = {"out_dim": out_dim, "epochs": epochs, "patience": patience, "learning_rate": learning_rate}
     refiner = build_refiner(recipe, neighbors=neighbors, blocks=blocks, seed=seed, **of_the_paper)
+    protected = metrics_to_protect(protect, recipe)
     items = read_vectors(vectors, labels=labels, id_column=id_column, label_column=label_column)
     check_labelled(items, vectors, "--labels")
     try:
         with terminal_progress(log=not as_json, patient=True) as progress:
-            report = fit_to_folder(refiner, items, out, resume=resume, overwrite=overwrite, progress=progress)
+            report = fit_to_folder(
+                refiner, items, out, protect=protected, resume=resume, overwrite=overwrite, progress=progress
+            )
     except KeyboardInterrupt:
         advice = resume_advice(checkpoint_for(out, recipe), "the finished epochs")
         typer.echo(f"stopped; {advice}", err=True)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from entourage.values import Embeddings
 
 __all__ = [
+    "At",
     "DataOptions",
     "IdColumn",
     "ImageSource",
@@ -25,6 +26,7 @@ __all__ = [
     "Vectors",
     "Workers",
     "check_labelled",
+    "cutoffs",
     "data_options_of",
 ]
 
@@ -43,6 +45,13 @@ LabelColumn = Annotated[
 ]
 IdColumn = Annotated[
     str | None, typer.Option(metavar="NAME", help="Column that holds the ids. Default: id, sku, item_id, ...")
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        help="Numbers of items k at which to measure recall@k, precision@k, nDCG@k and MRR@k, such as 1,5,10.",
+        metavar="K,K,...",
+    ),
 ]
 ImageSource = Annotated[
     str,
@@ -92,3 +101,15 @@ def data_options_of(pairs: list[str] | None, **columns: str | None) -> dict:
             f"--{name.replace('_', '-')} is {named[name]} and --data-option {name} is {options[name]}; leave one out"
         )
     return options | named
+
+
+def cutoffs(at: str | None) -> tuple[int, ...] | None:
+    """Read `--at 1,5,10`; None where it was not given."""
+    if at is None:
+        return None
+    from entourage.evaluation.names import check_cutoffs
+
+    parts = [part.strip() for part in at.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
+        raise InputError(f"--at is {at!r}; wanted whole numbers from 1 on, such as 1,5,10")
+    return check_cutoffs(map(int, parts), "--at")

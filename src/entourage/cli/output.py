@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -34,18 +34,22 @@ def print_warnings(warnings: list[str]) -> None:
             _printed.add(warning)
 
 
-def facts(values: Mapping[str, Any], *, percent: bool = False) -> str:
-    """Lay out names and values, one line each; fractions as percentages where asked for.
+def facts(values: Mapping[str, Any], *, percent: bool | Collection[str] = False) -> str:
+    """Lay out names and values, one line each; fractions in percent, all or those named, where asked for.
 
     >>> print(facts({"learning_rate": 1e-5, "blend": 0.3}))
     learning rate  1e-05
     blend          0.3
+    >>> print(facts({"recall@1": 0.875, "map@r": 0.0625}, percent=True))
+    recall@1   87.50 %
+    map@r       6.25 %
     """
     width = max(map(len, values))
     lines = []
     for name, value in values.items():
         if isinstance(value, float):
-            value = f"{100 * value:.2f}" if percent else f"{value:.4g}"
+            as_share = percent if isinstance(percent, bool) else name in percent
+            value = f"{100 * value:6.2f} %" if as_share else f"{value:.4g}"
         lines.append(f"{name.replace('_', ' '):{width}}  {'not measured' if value is None else value}")
     return "\n".join(lines)
 
@@ -55,7 +59,7 @@ def side_by_side(before: tuple[str, dict], after: tuple[str, dict]) -> "Table":
     from rich.table import Table
 
     table = Table("metric", box=None, padding=(0, 2, 0, 0))
-    for name in (before[0], after[0], "change"):
+    for name in (f"{before[0]}, %", f"{after[0]}, %", "change, points"):
         table.add_column(name, justify="right")
     for metric, value in before[1].items():
         new = after[1][metric]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from entourage.cli.options import (
+    At,
     DataOptions,
     IdColumn,
     Json,
@@ -14,6 +15,7 @@ from entourage.cli.options import (
     PathColumn,
     Root,
     Vectors,
+    cutoffs,
     data_options_of,
 )
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
@@ -64,6 +66,7 @@ def refine(
         str | None, typer.Option(help="With --run: labels of VECTORS, for scores and figures, never used to refine.")
     ] = None,
     context_labels: Annotated[str | None, typer.Option(help="With --run: labels of the gallery.")] = None,
+    at: At = None,
     pictures: Annotated[
         str | None,
         typer.Option(help="With --run: the images that VECTORS were computed from: a dataset, a folder or a .csv."),
@@ -110,6 +113,7 @@ def refine(
         context_labels=context_labels,
         label_column=label_column,
         id_column=id_column,
+        at=cutoffs(at),
         pictures=pictures,
         split=split,
         root=root,
@@ -122,7 +126,7 @@ def refine(
     with terminal_progress(log=not as_json, patient=True) as progress:
         result = refine_file(request, progress=progress)
     print_warnings(list(result.warnings))
-    tables: list[Table | str] = [facts({**result.protocol, **result.metrics})]
+    tables: list[Table | str] = [facts({**result.protocol, **result.metrics}, percent={"estimated_purity"})]
     if result.scores:
         tables.append(side_by_side(*result.scores.items()))
     written = " and ".join(map(str, result.written.values()))

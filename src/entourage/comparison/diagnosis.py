@@ -202,12 +202,13 @@ def _purity(graph: Graph) -> list[Finding]:
     others = np.bincount(codes)[codes] - 1  # (G,) of the same class
     true = float((codes[rows] == codes[:, None]).mean())
     chance, possible = float(others.mean() / (count - 1)), float(np.minimum(others, k).mean() / k)
+    on_the_way = "true purity on the way from chance to what is possible"
     wrong = "share of the neighbours that could be right and are not: the most that refinement can gain"
     return [
         Finding("true_purity", true, f"of the {k} nearest, the share of the same class"),
         Finding("chance_purity", chance, "what it would be with random neighbours"),
         Finding("possible_purity", possible, "the most it could be: classes may have fewer items"),
-        Finding("above_chance", (true - chance) / (possible - chance) if possible > chance else 0.0, "from 0 to 1"),
+        Finding("above_chance", (true - chance) / (possible - chance) if possible > chance else 0.0, on_the_way),
         Finding("room", 1 - true / possible if possible else None, wrong),
     ]
 

@@ -6,6 +6,12 @@ from typing import Any
 __all__ = ["Diagnosis", "Finding"]
 
 
+_SHARES = {  # shown in percent in the table
+    *("estimated_purity", "never_listed", "true_purity", "chance_purity", "possible_purity", "above_chance", "room"),
+    *("recall@1", "map@r", "possible_map@r", "refined_recall@1", "refined_map@r"),
+}
+
+
 @dataclass(frozen=True)
 class Finding:
     """One measurement: a number, or a list of examples, and what it means."""
@@ -21,6 +27,8 @@ class Finding:
             return "not measured"
         if isinstance(self.value, list):
             return str(len(self.value))
+        if self.name in _SHARES:
+            return f"{100 * self.value:.1f} %"
         return f"{self.value:.3f}" if isinstance(self.value, float) else f"{self.value:,}"
 
 

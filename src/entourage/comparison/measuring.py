@@ -1,7 +1,7 @@
 """Every method on the same unseen classes: fit, apply, score, and what it cost."""
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -17,6 +17,7 @@ from entourage.comparison.tuning import LEAST_CLASSES, choose_settings
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.bootstrap import RESAMPLES
+from entourage.evaluation.names import check_cutoffs, check_depth
 from entourage.refiner.rehearsal import FOLDS
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
@@ -34,6 +35,7 @@ def compare(
     *,
     split: Any = "half",
     seeds: int = 1,
+    at: int | Iterable[int] | None = None,
     progress: ShowProgress = None,
 ) -> Comparison:
     """Compare refiners with the alternatives, on classes that none of them was trained on.
@@ -53,6 +55,8 @@ def compare(
         "half" trains on the first half of the classes; or the word "train" or "test" for each item.
     seeds : int
         How many, counted from 0; scores are averaged over them.
+    at : int or iterable of int, optional
+        At which k to measure recall@k, precision@k, nDCG@k and MRR@k besides.
     progress : bool or callable, optional
         True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -79,7 +83,7 @@ def compare(
     half = isinstance(split, str) and split == "half"
     training, test = split_half(items) if half else split_given(items, split)
     described = "half of the classes" if half else "as given"
-    comparison = compare_split(training, test, specs, seeds=seeds, split=described, progress=progress)
+    comparison = compare_split(training, test, specs, seeds=seeds, at=at, split=described, progress=progress)
     for warning in comparison.warnings:
         warn_caller(warning)
     return comparison
@@ -91,6 +95,7 @@ def compare_split(
     methods: str | Sequence[str | MethodSpec] = "all",
     *,
     seeds: int = 1,
+    at: int | Iterable[int] | None = None,
     split: str = "as given",
     progress: Progress | None = None,
 ) -> Comparison:
@@ -106,6 +111,8 @@ def compare_split(
         Raw is always among them.
     seeds : int
         How many, counted from 0; a seed decides the classes held out for tuning and whatever is drawn in training.
+    at : int or iterable of int, optional
+        At which k to measure recall@k, precision@k, nDCG@k and MRR@k besides.
     split : str
         How the items were split, for the protocol.
     progress : callable, optional
@@ -126,10 +133,12 @@ def compare_split(
     """
     specs = select_methods(methods)
     _check(training, test, seeds)
+    cutoffs = None if at is None else check_cutoffs(at)
+    check_depth(cutoffs or (), len(test) - 1)
     results = []
     for number, spec in enumerate(specs):
         gc.collect()  # what the method before left behind is not to be counted as free for this one
-        results.append(_result(spec, training, test, seeds, _reporter(progress, number, len(specs), seeds)))
+        results.append(_result(spec, training, test, seeds, cutoffs, _reporter(progress, number, len(specs), seeds)))
     if progress:
         progress("comparing", len(specs) * seeds, len(specs) * seeds)
     protocol = _protocol(training, test, seeds, split)
@@ -137,13 +146,18 @@ def compare_split(
 
 
 def _result(
-    spec: MethodSpec, training: Embeddings, test: Embeddings, seeds: int, report: Callable[[str, int], None]
+    spec: MethodSpec,
+    training: Embeddings,
+    test: Embeddings,
+    seeds: int,
+    at: tuple[int, ...] | None,
+    report: Callable[[str, int], None],
 ) -> MethodResult:
     results = []
     try:
         for seed in range(1 if spec.draws_nothing else seeds):
             report(spec.name, seed)
-            results.append(_with_seed(spec, training, test, seed))
+            results.append(_with_seed(spec, training, test, seed, at))
     except EntourageError as error:
         if spec.name == "raw":  # without it there is nothing to compare with
             raise
@@ -151,14 +165,16 @@ def _result(
     return MethodResult(spec.name, tuple(results * seeds if spec.draws_nothing else results))
 
 
-def _with_seed(spec: MethodSpec, training: Embeddings, test: Embeddings, seed: int) -> SeedResult:
+def _with_seed(
+    spec: MethodSpec, training: Embeddings, test: Embeddings, seed: int, at: tuple[int, ...] | None
+) -> SeedResult:
     with peak_memory() as peak:
         start = perf_counter()
         settings = spec.fixed | choose_settings(spec.build, spec.stages, training, seed=seed).settings
         tuned = perf_counter()
         method = with_random_state(spec.build(**settings), seed).fit(training)
         fitted = perf_counter()
-        per_query = evaluate_ranking(test, method.rank)
+        per_query = evaluate_ranking(test, method.rank, at=at)
         applied = perf_counter()
     return SeedResult(
         per_query,

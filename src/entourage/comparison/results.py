@@ -17,7 +17,7 @@ class SeedResult:
     """The result of one method with one seed."""
 
     per_query: dict[str, np.ndarray]
-    """recall@1, r-precision and map@r of each test item, (N,)."""
+    """recall@1, r-precision, map@r and what else was asked for, of each test item, (N,)."""
     settings: dict[str, Any]
     """Given, chosen by tuning, and chosen by the method itself."""
     tune_seconds: float
@@ -69,13 +69,13 @@ class MethodResult:
         if self.skipped:
             return {"method": self.method, "skipped": self.skipped}
         own, reference = self.per_query, raw.per_query
-        intervals = paired_bootstraps({name: own[name] for name in ("recall@1", "map@r")}, reference)
+        intervals = paired_bootstraps({name: own[name] for name in own if name != "r-precision"}, reference)
         versus = {f"{name}_vs_raw": interval.document() for name, interval in intervals.items()}
         memory = [each.peak_memory_mb for each in self.seeds if each.peak_memory_mb is not None]
         seconds = ("fit_seconds", "tune_seconds", "apply_seconds")
         return {
             "method": self.method,
-            **{name: float(own[name].mean()) for name in ("recall@1", "map@r", "r-precision")},
+            **{name: float(own[name].mean()) for name in dict.fromkeys(["recall@1", "map@r", *own])},
             **versus,
             "settings": [each.settings for each in self.seeds],
             **{name: float(np.mean([getattr(each, name) for each in self.seeds])) for name in seconds},

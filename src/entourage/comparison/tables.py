@@ -1,17 +1,21 @@
 """A comparison as tables for the terminal."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
 
-__all__ = ["harm_tables", "scores_table", "settings_table", "unfolded"]
+from entourage.evaluation.names import names_at
+
+__all__ = ["cutoffs_table", "harm_tables", "scores_table", "settings_table", "unfolded"]
 
 MOST_ROWS = 20
 
 
 def scores_table(document: dict[str, Any]) -> Table:
     """Lay out a line per method: scores in percent, their differences to raw in points, and what they cost."""
-    table = _table("method", "R@1", "vs raw (95 %)", "MAP@R", "vs raw (95 %)", "fit s", "apply s", "MB", "parameters")
+    versus = "points vs raw (95 %)"
+    table = _table("method", "R@1, %", versus, "MAP@R, %", versus, "fit s", "apply s", "MB", "parameters")
     for row in document["methods"]:
         if "skipped" in row:
             table.add_row(row["method"], "skipped")
@@ -31,6 +35,16 @@ def scores_table(document: dict[str, Any]) -> Table:
     return table
 
 
+def cutoffs_table(document: dict[str, Any], cutoffs: Sequence[int]) -> Table:
+    """Lay out a line per method: what was asked for at some k, in percent."""
+    names = names_at(cutoffs)
+    table = _table("method", *(f"{name}, %" for name in names))
+    for row in document["methods"]:
+        if "skipped" not in row:
+            table.add_row(row["method"], *(f"{100 * row[name]:.2f}" for name in names))
+    return table
+
+
 def settings_table(document: dict[str, Any]) -> Table:
     """Lay out what each method chose, seed by seed where seeds differ, or why it was skipped."""
     table = Table("method", "settings", box=None, padding=(0, 2, 0, 0))
@@ -47,11 +61,11 @@ def harm_tables(harm: dict[str, Any]) -> list[Table | str]:
     counts = _table(f"{harm['method']} against {harm['against']}", "won", "lost", "unchanged")
     for title, name in (("queries by R@1", "recall@1"), ("queries by AP@R", "map@r")):
         counts.add_row(title, *(f"{harm[name][part]:,}" for part in ("won", "lost", "unchanged")))
-    classes = _table("classes that got worse", "items", "MAP@R before", "after", "won", "lost")
+    classes = _table("classes that got worse", "items", "MAP@R before, %", "after, %", "won", "lost")
     for entry in harm["classes"][:MOST_ROWS]:
         numbers = (str(entry[name]) for name in ("won", "lost"))
         classes.add_row(str(entry["class"]), str(entry["items"]), *_before_after(entry), *numbers)
-    queries = _table("queries that lost most", "class", "AP@R before", "after")
+    queries = _table("queries that lost most", "class", "AP@R before, %", "after, %")
     for entry in harm["queries"][:MOST_ROWS]:
         queries.add_row(str(entry["id"]), str(entry["class"]), *_before_after(entry))
     return [counts, *(_or_none(table, harm[name]) for table, name in ((classes, "classes"), (queries, "queries")))]

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from entourage.data.image_set import ImageSet, Items
 from entourage.errors import CorruptImage, InputError, few
+from entourage.runtime.launch import launched
 from entourage.runtime.progress import Progress
 
 __all__ = ["PictureBatch", "Transform", "check_decodable", "decoded"]
@@ -147,4 +148,4 @@ def _finished(rows: np.ndarray, futures: list[Future[Tensor]], strict: bool) -> 
 def _cores() -> int:
     """The processor's cores, shared among the processes that torchrun started on this machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
+    return max(1, cores // launched().local_world_size)

@@ -1,12 +1,15 @@
 """Archives fetched over HTTP: with progress, resumed where they stopped, checked, and unpacked whole or not at all.
 
 NAME.part grows, over several runs if need be -> checksum -> unpacked beside -> renamed into place
+
+Never more is taken than the archive is known to have, and NAME.part is a file of ours: no link is followed.
 """
 
 import hashlib
 import http.client
 import os
 import shutil
+import stat
 import time
 import urllib.error
 import urllib.request
@@ -16,6 +19,7 @@ from pathlib import Path
 from entourage.data.unpacking import unpack
 from entourage.errors import FileError
 from entourage.runtime.progress import Progress
+from entourage.stores.changes import claimed
 
 __all__ = ["Archive", "fetch"]
 
@@ -68,13 +72,28 @@ def fetch(archive: Archive, root: Path, progress: Progress | None = None) -> Pat
     if place.exists():
         return place
     part = root / f"{archive.name}.part"
-    _check_room(root, archive, part)
-    _download(archive, part, progress)
-    _check_sum(archive, part)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    unpack(part, archive.name, archive.folder, place, progress)
-    part.unlink()
+    claim = claimed(part)  # nobody else fetches it meanwhile
+    try:
+        _check_part(part)
+        _check_room(root, archive, part)
+        _download(archive, part, progress)
+        _check_sum(archive, part)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        unpack(part, archive.name, archive.folder, place, progress)
+        part.unlink()
+    finally:
+        claim.release()
     return place
+
+
+def _check_part(part: Path) -> None:
+    """Refuse what someone else has laid in its place: a link would lead what is fetched to where it points."""
+    try:
+        found = part.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        raise FileError(f"{part} is a link, or no file at all; wanted what was fetched before: delete it")
 
 
 def _check_room(root: Path, archive: Archive, part: Path) -> None:
@@ -96,6 +115,8 @@ def _download(archive: Archive, part: Path, progress: Progress | None) -> None:
             if _append(archive, part, before, progress):
                 return
             reason = "the connection ended early"
+        except FileError:
+            raise
         except urllib.error.HTTPError as error:
             raise FileError(f"{archive.url} answered {error.code} {error.reason}; try again later") from error
         except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
@@ -118,19 +139,29 @@ def _append(archive: Archive, part: Path, start: int, progress: Progress | None)
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and start:
             return True  # nothing comes after `start`; the checksum decides whether it is the right end
         raise
-    part.touch()
-    with answer, part.open("r+b") as file:
+    with answer, open(part, "r+b", opener=_open_own) as file:
         if answer.status != http.client.PARTIAL_CONTENT:  # this server only sends whole files
             start = 0
-        length = answer.headers.get("Content-Length")
-        total = start + int(length) if length else archive.size
+        length = answer.headers.get("Content-Length", "")
+        total = start + int(length) if length.isdecimal() else archive.size
         file.seek(start)
         file.truncate()
         while block := answer.read(_BLOCK):
+            if max(total, file.tell() + len(block)) > archive.size:
+                part.unlink()
+                raise FileError(
+                    f"{archive.url} sends more than the {archive.size:,} bytes that {archive.name} is known to have; "
+                    "it has changed and was not kept: look for a newer Entourage, or get it by hand"
+                )
             file.write(block)
             if progress:
                 progress(f"fetching {archive.name}, MB", file.tell() // _MEGABYTE, max(total // _MEGABYTE, 1))
         return file.tell() >= total
+
+
+def _open_own(path: str, flags: int) -> int:
+    """Open a file, which is made if need be, but follow no link."""
+    return os.open(path, flags | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _size(part: Path) -> int:

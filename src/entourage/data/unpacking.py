@@ -1,14 +1,13 @@
 """Archives unpacked safely: nothing leaves the folder, and the folder appears whole or not at all."""
 
 import os
-import shutil
 import tarfile
-import tempfile
 import zipfile
 from pathlib import Path, PurePosixPath
 
 from entourage.errors import FileError
 from entourage.runtime.progress import Progress
+from entourage.stores.changes import claimed
 
 __all__ = ["unpack"]
 
@@ -29,16 +28,19 @@ def unpack(archive: Path, name: str, folder: str, place: Path, progress: Progres
     progress : Progress, optional
         Called as progress(title, done, total).
     """
-    aside = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
+    claim = claimed(place)
     try:
+        aside = claim.gone  # what is not wanted stays there
+        aside.mkdir()
         (_unzip if name.endswith(".zip") else _untar)(archive, name, aside, progress)
         if not (aside / folder).is_dir():
             raise FileError(f"{name} holds no folder {folder}; wanted the dataset: it has changed at its source")
-        os.replace(aside / folder, place)
+        os.rename(aside / folder, claim.new)
+        claim.put_in_place(overwrite=False)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
         raise FileError(f"{name} cannot be unpacked ({error}); fetch it again") from error
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        claim.release()
 
 
 def _untar(archive: Path, name: str, aside: Path, progress: Progress | None) -> None:

@@ -21,6 +21,7 @@ from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
 from entourage.errors import CorruptImage, FileError, InputError
 from entourage.runtime.config import check_name, check_options, closest
+from entourage.runtime.randomness import network_to_fill
 from entourage.stores import add_weights, read_model, usable_model, write_model
 from entourage.stores.filenames import CONFIG, ENCODER
 from entourage.values import Embeddings
@@ -206,7 +207,7 @@ def load_encoder(folder: str | PathLike[str]) -> Any:
     """
     config, weights = read_model(folder, _SYSTEM, "torch")
     with usable_model(folder):
-        encoder = _from_config(config)
+        encoder = network_to_fill(lambda: _from_config(config))
         encoder.load_state_dict(weights)
     return encoder.eval()
 

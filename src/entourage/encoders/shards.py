@@ -10,7 +10,6 @@ Memory holds one shard at a time, however many there are.
 import functools
 import hashlib
 import json
-import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,11 +27,10 @@ from entourage.encoders.protocol import Encoder
 from entourage.encoders.saving import encoder_fingerprint
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
-from entourage.stores import check_streamable, whole_file, write_blocks
+from entourage.stores import WorkFolder, check_streamable, whole_file, write_blocks
+from entourage.stores.filenames import PLAN
 
 __all__ = ["EmbeddedFile", "embed_to_file", "parts_of"]
-
-PLAN = "plan.json"
 
 
 @dataclass(frozen=True)
@@ -115,17 +113,20 @@ def embed_to_file(
     out, parts = check_streamable(out, overwrite=overwrite), parts_of(out)
     made_by = encoder_fingerprint(encoders)
     plan = {"entourage": __version__, "fingerprint": _fingerprint(made_by, images, shard_size)}
-    _begin(parts, plan, resume=resume, overwrite=overwrite)
     options = {"shard_size": shard_size, "workers": workers, "device": device, "strict": strict}
-    try:
-        if strict:
-            _forget_incomplete(parts)
-        _write_missing(parts, encoders, images, options, progress)
-        return _join(parts, out, images, made_by)
-    except BaseException:
-        if not _finished(parts):  # nothing to go on with
-            shutil.rmtree(parts, ignore_errors=True)
-        raise
+    with WorkFolder(parts) as work:
+        _begin(work, plan, resume=resume, overwrite=overwrite)
+        try:
+            if strict:
+                _forget_incomplete(parts)
+            _write_missing(parts, encoders, images, options, progress)
+            written = _join(parts, out, images, made_by, overwrite=overwrite)
+        except BaseException:
+            if not _finished(parts):  # nothing to go on with
+                work.finish()
+            raise
+        work.finish()
+    return written
 
 
 def _fingerprint(made_by: str, images: Items, shard_size: int) -> str:
@@ -138,34 +139,27 @@ def _fingerprint(made_by: str, images: Items, shard_size: int) -> str:
     return digest.hexdigest()
 
 
-def _begin(parts: Path, plan: dict[str, str], *, resume: bool, overwrite: bool) -> None:
+def _begin(work: WorkFolder, plan: dict[str, str], *, resume: bool, overwrite: bool) -> None:
+    parts = work.path
     if resume and not parts.exists():
         raise FileError(f"there is no {parts} to resume from; run without --resume to start")
     if parts.exists():
-        known = _read_plan(parts)
         if not (resume or overwrite):
             raise FileError(
                 f"{parts} holds an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
             )
-        if resume and known.get("fingerprint") != plan["fingerprint"]:
+        if resume and _read_plan(parts).get("fingerprint") not in (plan["fingerprint"], None):
             raise FileError(
                 f"{parts} belongs to other pictures, models or shard sizes; resume with the same ones, or delete it"
             )
-        if not resume:
-            shutil.rmtree(parts)
-    parts.mkdir(exist_ok=True)
-    (parts / PLAN).write_text(json.dumps(plan) + "\n", encoding="utf-8")
+    if not (resume and (parts / PLAN).exists()):
+        work.begin(PLAN, plan)
+        work.keep()
 
 
 def _read_plan(parts: Path) -> dict[str, str]:
-    """The plan of a folder that was written here; any other folder is left alone."""
-    try:
-        plan = json.loads((parts / PLAN).read_text(encoding="utf-8"))
-        if "entourage" in plan:
-            return plan
-    except (OSError, ValueError, TypeError):
-        pass
-    raise FileError(f"{parts} is in the way and was not written by entourage; move it or choose another output")
+    """The plan of a folder that was written here; of an empty one there is none."""
+    return json.loads((parts / PLAN).read_text(encoding="utf-8")) if (parts / PLAN).exists() else {}
 
 
 def _write_missing(
@@ -184,8 +178,8 @@ def _write_missing(
     for number, of_each in zip(missing, zip(*streams, strict=True), strict=True):
         rows, vectors = _ensemble([(shard.rows, shard.vectors) for shard in of_each])
         corrupt = dict.fromkeys(path for shard in of_each for path in shard.corrupt)
-        with whole_file(_shard(parts, number)) as temporary:
-            np.savez(temporary, rows=rows, vectors=vectors, corrupt=np.array(list(corrupt), dtype=str))
+        with whole_file(_shard(parts, number)) as temporary, temporary.open("wb") as file:
+            np.savez(file, rows=rows, vectors=vectors, corrupt=np.array(list(corrupt), dtype=str))
 
 
 def _titled(progress: Progress | None, number: int, count: int) -> Progress | None:
@@ -207,7 +201,7 @@ def _ensemble(of_each: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndar
     return rows, joined / np.sqrt(len(of_each)).astype(joined.dtype)
 
 
-def _join(parts: Path, out: Path, images: Items, encoder: str) -> EmbeddedFile:
+def _join(parts: Path, out: Path, images: Items, encoder: str, *, overwrite: bool) -> EmbeddedFile:
     found, dim = [], 0
     corrupt: dict[str, None] = {}
     for shard in _shards(parts):
@@ -216,7 +210,8 @@ def _join(parts: Path, out: Path, images: Items, encoder: str) -> EmbeddedFile:
         dim = max(dim, shard["vectors"].shape[1])
     rows = np.concatenate(found)
     if not len(rows):
-        shutil.rmtree(parts, ignore_errors=True)
+        for path in _finished(parts):
+            path.unlink()
         raise InputError(
             f"none of the {len(images)} pictures can be decoded ({next(iter(corrupt))} is the first); check the files"
         )
@@ -225,8 +220,8 @@ def _join(parts: Path, out: Path, images: Items, encoder: str) -> EmbeddedFile:
     known = {name: values[rows] for name, values in columns.items() if values is not None}
     if out.suffix.lower() == ".npy" and len(known) > 1:
         _warn_of_lost_columns(out)
-    write_blocks(out, blocks, dim, np.asarray(images.ids)[rows], encoder=encoder, **known)
-    shutil.rmtree(parts, ignore_errors=True)
+    ids = np.asarray(images.ids)[rows]
+    write_blocks(out, blocks, dim, ids, encoder=encoder, overwrite=overwrite, **known)
     return EmbeddedFile(out, len(rows), dim, list(corrupt))
 
 

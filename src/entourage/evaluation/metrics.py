@@ -1,123 +1,34 @@
 """Retrieval metrics: pure functions of rankings and labels, one value per query.
 
-A ranking is given by its `Hits`: the ranks at which items of the query's label stand. They are few, so nothing here is
-as large as the ranking. R is the number of items that a query could find: gallery items of its label, without itself.
-`mean` takes the mean over queries, and decides what becomes of those for which R is 0.
+A ranking is given by its `Hits` (hits.py). R is the number of items that a query could find: gallery items of its
+label, without itself. A query for which R is 0 has 0 by every metric; `mean` takes the mean over queries, with or
+without those.
 
-N queries, M gallery items, K retrieved items, H hits of all queries together.
+N queries.
 """
-
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.errors import InputError
+from entourage.evaluation.hits import Hits
 from entourage.runtime.config import check_known
-from entourage.values import BoolArray, FloatArray, IntArray
+from entourage.values import FloatArray, IntArray
 
 __all__ = [
-    "Hits",
     "average_precision",
     "average_precision_at",
     "average_precision_at_r",
     "check_no_match",
-    "count_matches",
     "mean",
+    "ndcg_at",
     "normalized_mutual_information",
+    "precision_at",
     "r_precision",
     "recall_at",
+    "reciprocal_rank",
     "trapezoid_average_precision",
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class Hits:
-    """The retrieved items that have the label of their query: query by query, nearest first."""
-
-    query: IntArray
-    """(H,) the row of the query that each hit belongs to, never decreasing."""
-    rank: IntArray
-    """(H,) how many items were retrieved before each hit: 0 for the nearest."""
-    n_queries: int
-    """N, including queries without a hit."""
-
-    @classmethod
-    def from_ranking(cls, same_label: BoolArray) -> "Hits":
-        """Find the hits of a ranking.
-
-        Parameters
-        ----------
-        same_label : bool array of shape (N, K)
-            Whether the 1st, 2nd, ... retrieved item of each query has the query's label.
-
-        Returns
-        -------
-        Hits
-
-        Examples
-        --------
-        >>> Hits.from_ranking(np.array([[True, False, True]])).rank.tolist()
-        [0, 2]
-        """
-        query, rank = np.nonzero(same_label)
-        return cls(query, rank, len(same_label))
-
-    def counted(self, kept: NDArray[Any], weights: FloatArray | None = None) -> NDArray[np.float64]:
-        """Count the hits of each query.
-
-        Parameters
-        ----------
-        kept : array of shape (H,)
-            1 or True for hits that count, 0 or False for those that do not.
-        weights : array of shape (H,), optional
-            What each hit counts; 1 by default.
-
-        Returns
-        -------
-        array of shape (N,)
-            The number of hits that count, or the sum of their weights.
-        """
-        values = kept if weights is None else kept * weights
-        return np.bincount(self.query, values, minlength=self.n_queries).astype(np.float64)
-
-    @property
-    def before(self) -> IntArray:
-        """(H,) how many hits of the same query stand before each hit."""
-        return np.arange(len(self.query)) - np.searchsorted(self.query, self.query)
-
-    @property
-    def precision(self) -> NDArray[np.float64]:
-        """(H,) the share of hits among the items retrieved up to each hit, including it."""
-        return (self.before + 1) / (self.rank + 1)
-
-    @property
-    def precision_before(self) -> NDArray[np.float64]:
-        """(H,) the share of hits among the items retrieved before each hit; 1 where it comes first."""
-        return np.where(self.rank > 0, self.before / np.maximum(self.rank, 1), 1.0)
-
-
-def count_matches(query_codes: IntArray, gallery_codes: IntArray, own_rows: IntArray) -> IntArray:
-    """Count how many items each query could find.
-
-    Parameters
-    ----------
-    query_codes : array of shape (N,)
-        The labels of the queries as codes from 0, see `values.shared_codes`.
-    gallery_codes : array of shape (M,)
-        The labels of the gallery in the same codes.
-    own_rows : array of shape (N,)
-        The gallery row that is the query itself, or -1.
-
-    Returns
-    -------
-    array of shape (N,)
-        R of each query.
-    """
-    counts = np.bincount(gallery_codes, minlength=int(query_codes.max()) + 1)
-    own_label = (own_rows >= 0) & (gallery_codes[own_rows] == query_codes)
-    return np.asarray(counts[query_codes] - own_label)
 
 
 def recall_at(hits: Hits, k: int) -> NDArray[np.float64]:
@@ -138,7 +49,89 @@ def recall_at(hits: Hits, k: int) -> NDArray[np.float64]:
     >>> recall_at(Hits.from_ranking(np.array([[False, True, False], [False, False, True]])), 2).tolist()
     [1.0, 0.0]
     """
-    return (hits.counted(hits.rank < k) > 0).astype(np.float64)
+    return (hits.first < k).astype(np.float64)
+
+
+def precision_at(hits: Hits, k: int) -> NDArray[np.float64]:
+    """Precision@k: how many of the first k retrieved items have the query's label, divided by k.
+
+    It is always divided by k: where a query has fewer than k matches, or fewer than k items are retrieved, a perfect
+    ranking has less than 1. `r_precision` is measured against what is possible.
+
+    Parameters
+    ----------
+    hits : Hits
+        The hits of N queries.
+    k : int
+
+    Returns
+    -------
+    array of shape (N,)
+
+    Examples
+    --------
+    >>> precision_at(Hits.from_ranking(np.array([[True, False, True], [False, True, False]])), 2).tolist()
+    [0.5, 0.5]
+    """
+    return hits.counted(hits.rank < k) / k
+
+
+def ndcg_at(hits: Hits, matches: IntArray, k: int) -> NDArray[np.float64]:
+    """nDCG@k: each hit among the first k items counts 1 / log2(1 + its place), relative to the best that is possible.
+
+    A place is 1 for the nearest item. An item is relevant or not (binary); the best ranking has the first min(k, R)
+    places right.
+
+    Parameters
+    ----------
+    hits : Hits
+        The hits of N queries.
+    matches : array of shape (N,)
+        R of each query.
+    k : int
+
+    Returns
+    -------
+    array of shape (N,)
+        0 where R is 0.
+
+    Examples
+    --------
+    >>> hits = Hits.from_ranking(np.array([[True, False, True]]))
+    >>> ndcg_at(hits, np.array([2]), 3).round(4).tolist()  # (1 + 1/2) / (1 + 1/log2(3))
+    [0.9197]
+    """
+    possible = np.minimum(matches, k)
+    depth = int(possible.max(initial=1))
+    best: NDArray[np.float64] = np.cumsum(1 / np.log2(np.arange(depth) + 2))[np.maximum(possible, 1) - 1]  # (N,)
+    kept = hits.rank < k
+    gains = np.bincount(hits.query[kept], 1 / np.log2(hits.rank[kept] + 2), hits.n_queries).astype(np.float64)
+    return gains / best
+
+
+def reciprocal_rank(hits: Hits, k: int | None = None) -> NDArray[np.float64]:
+    """Reciprocal rank: 1 / the place of the first retrieved item with the query's label; its mean over queries is MRR.
+
+    Parameters
+    ----------
+    hits : Hits
+        The hits of N queries, of the whole ranking unless k is given.
+    k : int, optional
+        A first hit beyond the first k items counts as 0.
+
+    Returns
+    -------
+    array of shape (N,)
+        0 where there is no hit.
+
+    Examples
+    --------
+    >>> hits = Hits.from_ranking(np.array([[True, False, True], [False, False, True]]))
+    >>> reciprocal_rank(hits).round(4).tolist(), reciprocal_rank(hits, 2).tolist()
+    ([1.0, 0.3333], [1.0, 0.0])
+    """
+    reciprocal: NDArray[np.float64] = 1 / (hits.first + 1)
+    return reciprocal if k is None else np.where(hits.first < k, reciprocal, 0.0)
 
 
 def r_precision(hits: Hits, matches: IntArray) -> NDArray[np.float64]:
@@ -224,7 +217,7 @@ def average_precision(hits: Hits, matches: IntArray) -> NDArray[np.float64]:
     >>> average_precision(Hits.from_ranking(np.array([[True, False, True]])), np.array([2])).round(4).tolist()
     [0.8333]
     """
-    return hits.counted(np.ones(len(hits.rank)), hits.precision) / np.maximum(matches, 1)
+    return hits.counted(weights=hits.precision) / np.maximum(matches, 1)
 
 
 def trapezoid_average_precision(hits: Hits, matches: IntArray) -> NDArray[np.float64]:
@@ -251,7 +244,7 @@ def trapezoid_average_precision(hits: Hits, matches: IntArray) -> NDArray[np.flo
     [0.7917]
     """
     heights = (hits.precision_before + hits.precision) / 2
-    return hits.counted(np.ones(len(hits.rank)), heights) / np.maximum(matches, 1)
+    return hits.counted(weights=heights) / np.maximum(matches, 1)
 
 
 def mean(values: FloatArray, matches: IntArray, no_match: str = "zero") -> float:

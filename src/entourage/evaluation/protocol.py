@@ -7,7 +7,7 @@ Items that are too easy to find, and junk, are left out where they are known (se
 right nor as wrong, and R does not count them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,23 +18,14 @@ from entourage.errors import InputError
 from entourage.evaluation import metrics
 from entourage.evaluation.clustering import MOST_ITERATIONS, kmeans
 from entourage.evaluation.exclusions import described_rules, groups_left_out, labels_of, without_junk
+from entourage.evaluation.hits import count_matches, find_hits
+from entourage.evaluation.names import MAP_AT, check_cutoffs, check_depth, measured, usual_names
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
-from entourage.values import Embeddings, IntArray, Neighbors, as_embeddings, label_codes, shared_codes
+from entourage.values import Embeddings, IntArray, as_embeddings, shared_codes
 
-__all__ = [
-    "Scores",
-    "evaluate",
-    "evaluate_embeddings",
-    "evaluate_ranking",
-    "mean_average_precision_at_r",
-    "nearest_matches",
-]
-
-RECALL_AT = (1, 2, 4, 8, 10, 100)
-RECALL_AT_WITH_EXCLUSIONS = (5,)  # person re-identification reports it too
-MAP_AT = 1000
+__all__ = ["Scores", "evaluate", "evaluate_embeddings"]
 
 
 @dataclass(frozen=True)
@@ -113,12 +104,13 @@ def evaluate(
     *,
     gallery: Any = None,
     gallery_labels: Any = None,
+    at: int | Iterable[int] | None = None,
     no_match: str = "zero",
     nmi: bool = True,
     seed: int = 0,
     progress: ShowProgress = None,
 ) -> Scores:
-    """Score vectors by retrieval: recall@k, R-precision, MAP@R, mAP@1000 and NMI.
+    """Score vectors by retrieval: recall@k, nDCG@10, MRR, R-precision, MAP@R, mAP@1000 and NMI, as fractions.
 
     Parameters
     ----------
@@ -130,6 +122,8 @@ def evaluate(
         What to search in. By default each query is searched among the other queries.
     gallery_labels : array-like of shape (M,), optional
         The labels of the gallery; needed if there is one.
+    at : int or iterable of int, optional
+        At which k to measure recall@k, precision@k, nDCG@k and MRR@k, instead of the usual ones, such as (1, 5, 10).
     no_match : {"zero", "drop"}
         Whether queries without a match in the gallery count as 0, as in the papers, or are left out, as in
         pytorch-metric-learning.
@@ -151,6 +145,8 @@ def evaluate(
     0.6666666666666666
     >>> scores
     Scores(R@1 66.67 %, MAP@R 66.67 %, 3 queries)
+    >>> evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], ["a", "a", "b"], at=2, nmi=False).metrics["precision@2"]
+    0.3333333333333333
     """
     queries = as_embeddings(vectors, labels)
     if queries.labels is None:
@@ -158,7 +154,7 @@ def evaluate(
     target = None if gallery is None else as_embeddings(gallery, gallery_labels, name="the gallery")
     if target is not None and target.labels is None:
         raise InputError("a gallery was given without gallery_labels; wanted one label per gallery item: add them")
-    return evaluate_embeddings(queries, target, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
+    return evaluate_embeddings(queries, target, at=at, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
 
 
 @shows_progress
@@ -166,6 +162,7 @@ def evaluate_embeddings(
     queries: Embeddings,
     gallery: Embeddings | None = None,
     *,
+    at: int | Iterable[int] | None = None,
     no_match: str = "zero",
     junk: str | int | None = None,
     nmi: bool = True,
@@ -174,8 +171,9 @@ def evaluate_embeddings(
 ) -> Scores:
     """Score Embeddings by retrieval, as `evaluate` scores raw vectors.
 
-    Where cameras or sequences are known, recall@5, map and map-trapezoid are added (the average precision of the whole
-    ranking, divided by R, and by trapezoids), and recall@k is what person re-identification calls CMC.
+    Where cameras or sequences are known, map and map-trapezoid are added (the average precision of the whole ranking,
+    divided by R, and by trapezoids) and, unless `at` says otherwise, recall@5; recall@k is what person
+    re-identification calls CMC.
 
     Parameters
     ----------
@@ -183,6 +181,9 @@ def evaluate_embeddings(
         N items with labels.
     gallery : Embeddings, optional
         M items with labels to search in. By default each query is searched among the other queries.
+    at : int or iterable of int, optional
+        At which k to measure recall@k, precision@k, nDCG@k and MRR@k, instead of the usual ones; recall@1 is always
+        among them.
     no_match : {"zero", "drop"}
         Whether queries without a match in the gallery count as 0 or are left out.
     junk : str or int, optional
@@ -199,6 +200,7 @@ def evaluate_embeddings(
     Scores
     """
     metrics.check_no_match(no_match)
+    cutoffs = None if at is None else check_cutoffs(at)
     target = queries if gallery is None else gallery
     searched = target
     target = without_junk(queries, target, junk)
@@ -207,9 +209,11 @@ def evaluate_embeddings(
     if len(target) == bool((own_rows >= 0).any()):
         raise InputError("the query is the only item to search in; wanted at least one other: add more items")
     check_same_encoder(queries, target)
-    _check_matches(metrics.count_matches(query_codes, gallery_codes, own_rows))
+    _check_matches(count_matches(query_codes, gallery_codes, own_rows))
+    check_depth(cutoffs or (), len(target) - bool((own_rows >= 0).all()))
     left_out = groups_left_out(queries, target)
-    per_query = _rank_and_score(queries, target, query_codes, gallery_codes, left_out, progress)
+    names = usual_names(cutoffs, exclusions=left_out is not None)
+    per_query = _rank_and_score(queries, target, query_codes, gallery_codes, left_out, names, progress)
     matches = per_query.pop("matches").astype(np.int64)
     _check_matches(matches)
     values = {name: metrics.mean(column, matches, no_match) for name, column in per_query.items()}
@@ -221,6 +225,7 @@ def evaluate_embeddings(
     for message in messages:
         warn_caller(message)
     protocol = _protocol(queries, target, searched is queries, own_rows, matches, no_match, nmi, seed)
+    protocol |= {} if cutoffs is None else {"precision@k": "divided by k", "mrr@k": "0 beyond k"}
     protocol |= described_rules(target, len(searched) - len(target), junk)
     return Scores(values, protocol, per_query, messages)
 
@@ -239,42 +244,18 @@ def _rank_and_score(
     query_codes: IntArray,
     gallery_codes: IntArray,
     left_out: tuple[IntArray, IntArray] | None,
+    names: list[str],
     progress: Progress | None,
 ) -> dict[str, NDArray[np.float64]]:
-    """Every metric of each query, (N,) by name, and R under the name "matches"."""
+    """The named metrics of each query, (N,) by name, and R under the name "matches"."""
     blocks = []
-    for block, hits in _hits(queries, gallery, query_codes, gallery_codes, left_out):
-        blocks.append(_score(hits, more=left_out is not None))
+    for block, hits in find_hits(queries, gallery, query_codes, gallery_codes, left_out):
+        found = hits.counted()  # R, as all matches are ranked
+        matches = found.astype(np.int64)
+        blocks.append({"matches": found} | {name: measured(name, hits, matches) for name in names})
         if progress:
             progress("ranking", block.stop, len(queries))
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-
-
-def _hits(
-    queries: Embeddings,
-    gallery: Embeddings,
-    query_codes: IntArray,
-    gallery_codes: IntArray,
-    left_out: tuple[IntArray, IntArray] | None = None,
-) -> Iterator[tuple[slice, metrics.Hits]]:
-    from entourage.neighbors.ranks import match_ranks  # loads numba
-
-    for block, query, rank in match_ranks(queries, gallery, query_codes, gallery_codes, left_out):
-        yield block, metrics.Hits(query, rank, block.stop - block.start)
-
-
-def _score(hits: metrics.Hits, *, more: bool) -> dict[str, NDArray[np.float64]]:
-    counts = hits.counted(np.ones(len(hits.rank)))  # R, as all matches are ranked
-    matches = counts.astype(np.int64)
-    recalls = sorted(RECALL_AT + RECALL_AT_WITH_EXCLUSIONS) if more else RECALL_AT
-    values = {"matches": counts} | {f"recall@{k}": metrics.recall_at(hits, k) for k in recalls}
-    values["r-precision"] = metrics.r_precision(hits, matches)
-    values["map@r"] = metrics.average_precision_at_r(hits, matches)
-    values[f"map@{MAP_AT}"] = metrics.average_precision_at(hits, matches, MAP_AT)
-    if more:
-        values["map"] = metrics.average_precision(hits, matches)
-        values["map-trapezoid"] = metrics.trapezoid_average_precision(hits, matches)
-    return values
 
 
 def _protocol(
@@ -298,6 +279,8 @@ def _protocol(
         "without_match": "counted as 0" if no_match == "zero" else "left out",
         "similarity": "cosine",
         "neighbors": "exact, ties by id",
+        "ndcg@k": "binary relevance, log2 discount, relative to the best min(k, R) places",
+        "mrr": "first match in the whole ranking",
         "map@r": "divided by R",
         f"map@{MAP_AT}": f"divided by min({MAP_AT}, R)",
         "nmi": _nmi_protocol(n_classes, seed) if nmi else "skipped",
@@ -307,86 +290,3 @@ def _protocol(
 def _nmi_protocol(n_classes: int, seed: int) -> str:
     start = f"one greedy k-means++ start, at most {MOST_ITERATIONS} iterations"
     return f"k-means on the queries, {n_classes} clusters, {start}, arithmetic mean, seed {seed}"
-
-
-def mean_average_precision_at_r(items: Embeddings) -> float:
-    """MAP@R of labelled items, each searched among the others: one metric alone, cheap enough for every epoch.
-
-    Parameters
-    ----------
-    items : Embeddings
-        N items with labels.
-
-    Returns
-    -------
-    float
-        Between 0 and 1; items without a match count as 0.
-    """
-    codes = label_codes(labels_of(items))
-    matches = metrics.count_matches(codes, codes, np.arange(len(items)))
-    precision = np.zeros(len(items))
-    for block, hits in _hits(items, items, codes, codes):
-        precision[block] = metrics.average_precision_at_r(hits, matches[block])
-    return metrics.mean(precision, matches)
-
-
-def nearest_matches(items: Embeddings) -> IntArray:
-    """Find the rank of the nearest item of each item's own label; recall@k is whether it is less than k.
-
-    Parameters
-    ----------
-    items : Embeddings
-        N items with labels, each searched among the others.
-
-    Returns
-    -------
-    array of shape (N,)
-        How many items are nearer than the nearest of the same label; N where there is none.
-
-    Examples
-    --------
-    >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0]], labels=["a", "b", "a", "c"])
-    >>> nearest_matches(items).tolist()
-    [1, 4, 1, 4]
-    """
-    codes = label_codes(labels_of(items))
-    before = np.full(len(items), len(items))
-    for block, hits in _hits(items, items, codes, codes):
-        np.minimum.at(before, block.start + hits.query, hits.rank)
-    return before
-
-
-def evaluate_ranking(
-    items: Embeddings, rank: Callable[[Embeddings, int], Iterator[tuple[slice, Neighbors]]]
-) -> dict[str, NDArray[np.float64]]:
-    """Score a method that gives rankings and no vectors.
-
-    Parameters
-    ----------
-    items : Embeddings
-        N items with labels, each searched among the others.
-    rank : callable
-        rank(items, k) yields (slice of queries, their k nearest); it is given the items without their labels.
-
-    Returns
-    -------
-    dict of arrays of shape (N,)
-        "recall@1", "r-precision" and "map@r" of each item; 0 for items without a match.
-
-    Examples
-    --------
-    >>> from entourage.neighbors import search_blocks
-    >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], labels=["a", "a", "b"])
-    >>> evaluate_ranking(items, lambda items, k: search_blocks(items, k=k))["map@r"].tolist()
-    [1.0, 1.0, 0.0]
-    """
-    codes = label_codes(labels_of(items))
-    matches = metrics.count_matches(codes, codes, np.arange(len(items)))
-    scores = {name: np.zeros(len(items)) for name in ("recall@1", "r-precision", "map@r")}
-    unlabelled = Embeddings(items.vectors, items.ids, named=items.named)
-    for block, ranking in rank(unlabelled, max(1, int(matches.max()))):
-        hits = metrics.Hits.from_ranking(codes[ranking.rows] == codes[block, None])
-        scores["recall@1"][block] = metrics.recall_at(hits, 1)
-        scores["r-precision"][block] = metrics.r_precision(hits, matches[block])
-        scores["map@r"][block] = metrics.average_precision_at_r(hits, matches[block])
-    return scores

@@ -17,7 +17,7 @@ __all__ = ["ENDINGS", "save", "write_svg"]
 ENDINGS = (".png", ".pdf", ".svg")
 
 
-def save(figure: Figure, path: StrPath) -> None:
+def save(figure: Figure, path: StrPath, *, overwrite: bool = True) -> None:
     """Write a figure to a file; the same figure gives the same file.
 
     Parameters
@@ -25,12 +25,14 @@ def save(figure: Figure, path: StrPath) -> None:
     figure : matplotlib Figure
     path : str or path-like
         A name that ends in .png, .pdf or .svg, which decides the format.
+    overwrite : bool, default True
+        Whether a file that exists is replaced.
     """
     if Path(path).suffix.lower() not in ENDINGS:
         raise InputError(f"a picture cannot be written to {path}; wanted a name that ends in {', '.join(ENDINGS)}")
     kind = Path(path).suffix[1:].lower()
     undated: dict[str, None] | None = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with whole_file(path) as temporary, rc_context({"svg.hashsalt": "entourage"}):
+    with whole_file(path, overwrite=overwrite) as temporary, rc_context({"svg.hashsalt": "entourage"}):
         figure.savefig(temporary, dpi=150, format=kind, metadata=undated)
 
 

@@ -41,6 +41,8 @@ _SOLID, _PALE = 0.85, 0.4
 _COMPARED = 500  # items of a label at most, to find where most of them are
 _LEADER = 1.6  # inches from an item to its picture at most: longer lines cross each other
 _NAME_NEAR, _NAME_FAR = 0.9, 3.0  # inches from an item to its label; far only where there is no space near
+_SPARSE = 1000  # items between which there is space for names
+_SEEN = 6.0  # points², of a dot
 _ATTACHED = 0.14  # inches; a name that is nearer needs no line
 _PICTURE, _TEXT = (0.46, 0.46), (1.45, 0.44)  # inches; a short text takes less
 _TRIED = 10  # places looked for in vain, for each thumbnail: on a full sheet each takes milliseconds
@@ -178,7 +180,8 @@ class DriftPicture:
     def _draw_dots(self, space: FreeSpace) -> None:
         size = float(np.clip(9000 / len(self.appearance), 1.5, 34))
         for rows, colour, shape, name in self.styles:
-            first, area = self.places[0, rows], size * (1.6 if shape in THIN else 1)
+            larger = max(size, _SEEN) if name else size  # whose shape can be seen
+            first, area = self.places[0, rows], larger * (1.6 if shape in THIN else 1)
             x, y = first.T
             look: dict[str, Any] = {"c": colour, "marker": shape, "rasterized": self.dense}
             if not self.dense:
@@ -238,13 +241,14 @@ class DriftPicture:
     # ---- names, pictures, legend ------------------------------------------------------------------------------------
 
     def _name_labels(self, space: FreeSpace) -> None:
+        per_dot = 0.06 * min(1.0, _SPARSE / len(self.appearance))  # of thousands, a name covers some wherever it is
         for rows, colour, _, name in self.styles:
             if name is None:
                 continue
             text, row = shorten(name, 1.5, 8), int(rows[_densest(self.places[-1, rows])])
             size = (width_of(text, 8) * 1.12 + 0.04, 0.15)  # bold letters are wider
             for farthest in (_NAME_NEAR, _NAME_FAR):
-                place = space.place(size, self.places[-1, row], farthest=farthest, per_dot=0.06)
+                place = space.place(size, self.places[-1, row], farthest=farthest, per_dot=per_dot)
                 if place is not None:
                     self._write_name(text, colour, row, place, size)
                     break

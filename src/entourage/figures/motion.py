@@ -86,7 +86,12 @@ def drift_frames(
 
 
 def write_motion(
-    frames: Iterable[NDArray[np.uint8]], path: StrPath, *, fps: int = 15, progress: Progress | None = None
+    frames: Iterable[NDArray[np.uint8]],
+    path: StrPath,
+    *,
+    fps: int = 15,
+    overwrite: bool = True,
+    progress: Progress | None = None,
 ) -> None:
     """Write frames as a film, whole or not at all.
 
@@ -98,12 +103,14 @@ def write_motion(
         A name that ends in .mp4 or .gif, which decides the format.
     fps : int, default 15
         Frames per second.
+    overwrite : bool, default True
+        Whether a file that exists is replaced.
     progress : Progress, optional
         Called as progress(title, done, total).
     """
     check_motion(path)
     writer = _write_mp4 if Path(path).suffix.lower() == ".mp4" else _write_gif
-    with whole_file(path) as temporary:
+    with whole_file(path, overwrite=overwrite) as temporary:
         writer(_reported(frames, progress), temporary, fps)
 
 

@@ -29,6 +29,13 @@ class SearchIndex:
 
     It takes 16 to 40 bytes an item, and a copy of the vectors if ids are not in ascending order or vectors are equal.
 
+    Parameters
+    ----------
+    items : Embeddings
+        The M items.
+
+    Examples
+    --------
     >>> from entourage.neighbors import search
     >>> gallery = SearchIndex(Embeddings.from_vectors([[1.0, 0.0], [0.0, 1.0]]))
     >>> [search(Embeddings.from_vectors([query]), gallery, 1).rows.tolist() for query in ([2.0, 1.0], [0.0, 3.0])]

@@ -98,20 +98,13 @@ def room(k: int) -> int:
 
 def compile_ahead() -> None:
     """Compile, or load from disk, what the search needs, before threads ask for it all at once."""
-    if _meet_each_other.signatures:  # type: ignore[attr-defined]  # of numba
+    if getattr(_meet_each_other, "signatures", True):  # compiled before, or not at all: NUMBA_DISABLE_JIT
         return
     one, nobody = np.ones((1, 1), np.float32), np.full(1, -1)
     candidates = Candidates(1, 1, 1e-6)
-    calls = (
-        lambda: candidates.meet(one, 0, nobody),
-        lambda: candidates.meet_each_other(one, 0, 0, nobody),
-        lambda: candidates.settle(slice(0, 1), one, one),
-    )
-    for call in calls:
-        try:
-            call()
-        except OSError:  # compiled, but there was no room on disk to keep it
-            call()
+    candidates.meet(one, 0, nobody)
+    candidates.meet_each_other(one, 0, 0, nobody)
+    candidates.settle(slice(0, 1), one, one)
 
 
 @inlined

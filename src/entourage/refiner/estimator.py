@@ -1,14 +1,17 @@
 """The context refiner: embeddings refined by the neighbours that a relation scorer judges to be of the same class."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from entourage.errors import InputError
 from entourage.refiner.conversion import as_table
 from entourage.refiner.graph import Graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.refining import Among, RefiningEstimator
-from entourage.refiner.settings import RefinerSettings
+from entourage.refiner.settings import RefinerSettings, check_protected
 from entourage.refiner.universal import fit_universal
 from entourage.runtime.checks import check_whole
 from entourage.runtime.extras import needs_training
@@ -74,7 +77,14 @@ class ContextRefiner(RefiningEstimator):
         self.random_state = random_state
 
     @shows_progress
-    def fit(self, X: Any, y: Any = None, *, progress: ShowProgress = None) -> "ContextRefiner":
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        protect: str | Iterable[str] | None = None,
+        progress: ShowProgress = None,
+    ) -> "ContextRefiner":
         """Learn from labels; without labels, use the universal scorer if it is expected to help.
 
         Parameters
@@ -83,6 +93,9 @@ class ContextRefiner(RefiningEstimator):
             Embeddings may carry their own labels.
         y : array-like of shape (N,), optional
             Labels, integers or text.
+        protect : str or iterable of str, optional
+            With labels: metrics that must not fall, such as "recall@10". No setting is chosen that in the rehearsals
+            lowers one of them by more than 0.2 points, as R@1 is always guarded.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -91,12 +104,20 @@ class ContextRefiner(RefiningEstimator):
         ContextRefiner
             This refiner. Each of report()["warnings"] is also issued as an EntourageWarning.
         """
-        self._learn(X, y, progress)
+        self._learn(X, y, progress, protect)
         self._warn()
         return self
 
     @shows_progress
-    def fit_transform(self, X: Any, y: Any = None, *, steps: int | None = None, progress: ShowProgress = None) -> Any:
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        protect: str | Iterable[str] | None = None,
+        steps: int | None = None,
+        progress: ShowProgress = None,
+    ) -> Any:
         """Fit and refine the same vectors; without labels the neighbourhood graph is built once for both.
 
         Parameters
@@ -105,6 +126,8 @@ class ContextRefiner(RefiningEstimator):
             Embeddings may carry their own labels.
         y : array-like of shape (N,), optional
             Labels, integers or text.
+        protect : str or iterable of str, optional
+            As in `fit`.
         steps : int, optional
             Stop after this many steps; all by default.
         progress : bool or callable, optional
@@ -115,7 +138,7 @@ class ContextRefiner(RefiningEstimator):
         the kind of X, of shape (N, d)
             What `transform(X)` returns.
         """
-        among, graph = self._learn(X, y, progress)
+        among, graph = self._learn(X, y, progress, protect)
         self._warn()
         return self._same_kind(among.table, self._last_state(among, self._n_steps(steps), progress, graph=graph))
 
@@ -144,12 +167,19 @@ class ContextRefiner(RefiningEstimator):
         self._warn()
         return self._transform_both(queries, gallery, steps, progress, graph=graph)
 
-    def _learn(self, X: Any, y: Any, progress: Progress | None) -> tuple[Among, Graph | None]:
+    def _learn(
+        self, X: Any, y: Any, progress: Progress | None, protect: str | Iterable[str] | None = None
+    ) -> tuple[Among, Graph | None]:
         """Fit; (X among itself, and its neighbourhood graph if one was built)."""
         labelled = y is not None or getattr(X, "labels", None) is not None
         table = as_table(self, X, reset=True, least=(2 if labelled else 1, 1))
         items = table.embeddings(y)
-        settings = self._check_settings()
+        settings = replace(self._check_settings(), protect=check_protected(protect))
+        if settings.protect and items.labels is None:
+            raise InputError(
+                f"protect is {', '.join(settings.protect)}, but there are no labels to rehearse with; give y, or leave "
+                "protect out"
+            )
         if items.labels is None:
             network, report, graph = fit_universal(settings, items, progress=progress)
         else:

@@ -4,19 +4,32 @@ In order, each with what was chosen before it: the base map (whitening by some s
 steps, then the shrinkage again) with the universal scorer; how many neighbours to attend to, with the universal scorer
 or one adapted to the edges of other rehearsals; how sharply to weigh them and how much to keep of the item itself.
 Doing nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing nothing, and
-which in sparse galleries lose at most a point of MAP@R. That makes 22 settings at most.
+which in sparse galleries lose at most a point of MAP@R. That makes 22 settings at most. What a user protects must not
+fall either: where it does, larger blends are tried, which keep more of the item itself.
 """
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 
 from entourage.evaluation.exclusions import labels_of
 from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
+from entourage.refiner.choice import (
+    BaseMap,
+    Chosen,
+    Scored,
+    Weighing,
+    best_of,
+    check_enough_to_protect,
+    check_reach,
+    floors_of,
+    report_on,
+    scored,
+)
 from entourage.refiner.graph import build_graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.rehearsal import (
@@ -26,7 +39,6 @@ from entourage.refiner.rehearsal import (
     RehearsalGraph,
     ValidationGallery,
     make_rehearsals,
-    score,
     sparse_galleries,
 )
 from entourage.refiner.relations import RELATIONS
@@ -37,68 +49,24 @@ from entourage.refiner.universal import fit_universal, universal_network
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.training.sampling import check_usable_classes, usable_classes
-from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, label_codes
+from entourage.values import BoolArray, Embeddings, FloatArray, label_codes
 
-__all__ = ["Scored", "best_of", "fit_relational"]
+__all__ = ["fit_relational"]
 
 SHRINKAGES = (1.0, 0.8, 0.5, 0.3)  # 1 is no whitening
 HEAD_STEPS = (0, 60, 150, 300)  # 0 is no head
 NEIGHBORS = (12, 32)
 SHARPNESS = (2.0, 4.0, 8.0)
 BLENDS = (0.1, 0.2, 0.35)
+CAREFUL_BLENDS = (0.5, 0.7, 0.85)  # tried where a smaller one lowers what is protected
 
 _SCORER_EPOCHS = 4
 _MOST_EDGES = 400_000
-_SPARSE_SLACK = 0.01
-_SLACK = 0.002  # how far R@1 may fall below that of doing nothing: two queries in a thousand
 
-
-Candidate = TypeVar("Candidate")
 Graphs = list[RehearsalGraph]
 Galleries = list[ValidationGallery]
-BaseMap = tuple[float, int]
-"""Shrinkage of the whitening and steps of the head; see base_map.py."""
 Refined = Callable[[float], ValidationGallery]
 """A refined gallery as a function of the blend."""
-
-
-class Weighing(NamedTuple):
-    """How neighbours are weighed."""
-
-    n_neighbors: int
-    """k, how many neighbours to attend to."""
-    scorer: str
-    """"universal" or "adapted"."""
-    sharpness: float
-    """s, the power to which their trust is raised."""
-    blend: float
-    """b, the share of the item itself; 1 leaves it as it is."""
-
-
-@dataclass(frozen=True)
-class Scored(Generic[Candidate]):
-    """A candidate and its scores, averaged over the rehearsals."""
-
-    settings: Candidate
-    """What was tried."""
-    recall_at_1: float
-    map_at_r: float
-
-    def no_worse_than(self, other: "Scored[Any]") -> bool:
-        """Whether its MAP@R is at most a point below that of the other."""
-        return self.map_at_r >= other.map_at_r - _SPARSE_SLACK
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """What the rehearsals decided."""
-
-    base: BaseMap
-    weighing: Weighing
-    raw: Scored[Any]
-    """The scores of the vectors as they came."""
-    best: Scored[Any]
-    """The scores of what was chosen."""
 
 
 def fit_relational(
@@ -124,15 +92,17 @@ def fit_relational(
     universal = universal_network(settings.n_neighbors)
     codes = label_codes(labels_of(items))
     if len(usable_classes(codes)) < 2 * FOLDS:
+        check_enough_to_protect(settings.protect, len(usable_classes(codes)))
         network, report, _ = fit_universal(settings, items, progress)
         report["warnings"].append("too few classes to rehearse with: the universal scorer is used as it is")
         return network, report
     rehearsals = make_rehearsals(items, codes, settings.random_state, progress)
+    check_reach(settings.protect, rehearsals)
     network, chosen = _learn(settings, universal, rehearsals, progress)
     if chosen.base != NO_MAP:
         maps = learn_base_maps(items.vectors, codes, [chosen.base], settings.random_state)
         network = replace(network, base_map=maps[chosen.base])
-    return network, _report(settings, codes, chosen)
+    return network, report_on(settings, codes, chosen)
 
 
 # ---- the base map --------------------------------------------------------------------------------------------------
@@ -140,11 +110,12 @@ def fit_relational(
 
 def _choose_base(
     settings: RefinerSettings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress: Progress | None
-) -> tuple[BaseMap, Galleries, Scored[Any]]:
-    """(the base map that the universal network refines best, its galleries, how the raw vectors did)."""
+) -> tuple[BaseMap, Galleries, Scored[Any], list[Scored[Any]]]:
+    """(the base map that the universal network refines best, its galleries, how the raw vectors did, all scores)."""
     galleries: dict[BaseMap, Galleries] = {NO_MAP: [_all_queries(rehearsal.held_out) for rehearsal in rehearsals]}
-    raw = _average("raw", map(score, galleries[NO_MAP]))
-    tried: dict[BaseMap, Scored[BaseMap]] = {}
+    raw = scored("raw", galleries[NO_MAP], settings)
+    floors = floors_of(settings, raw)
+    tried: list[Scored[BaseMap]] = []
     best: BaseMap = NO_MAP
     rounds = (
         lambda: [(shrinkage, 0) for shrinkage in SHRINKAGES],
@@ -152,16 +123,24 @@ def _choose_base(
         lambda: [(shrinkage, best[1]) for shrinkage in SHRINKAGES],
     )
     for number, candidates in enumerate(rounds):
-        new = [candidate for candidate in candidates() if candidate not in tried]
+        known = {each.settings for each in tried}
+        new = [candidate for candidate in candidates() if candidate not in known]
         galleries |= _mapped_galleries(rehearsals, [c for c in new if c != NO_MAP], settings.random_state)
         for candidate in new:
             graphs = _graphs(galleries[candidate], universal.n_neighbors, settings)
             refined = _refined(graphs, [universal.scorer] * len(graphs), universal.sharpness)
-            tried[candidate] = _average(candidate, [score(r(universal.blend)) for r in refined])
-        best = best_of(list(tried.values()), raw).settings
+            for blend in (universal.blend, *_careful_blends(settings)):
+                tried.append(scored(candidate, [r(blend) for r in refined], settings))
+                if tried[-1].keeps(floors):
+                    break
+        best = best_of(tried, floors).settings
         galleries = {best: galleries[best]}
         _show(progress, "choosing a base map", number + 1, len(rounds))
-    return best, galleries[best], raw
+    return best, galleries[best], raw, tried
+
+
+def _careful_blends(settings: RefinerSettings) -> tuple[float, ...]:
+    return CAREFUL_BLENDS if settings.protect else ()
 
 
 def _mapped_galleries(rehearsals: list[Rehearsal], candidates: list[BaseMap], seed: int) -> dict[BaseMap, Galleries]:
@@ -186,50 +165,52 @@ def _learn(
     settings: RefinerSettings, universal: RelationalNetwork, rehearsals: list[Rehearsal], progress: Progress | None
 ) -> tuple[RelationalNetwork, Chosen]:
     """(network without its base map, what was chosen and how it did)."""
-    base, dense, raw = _choose_base(settings, universal, rehearsals, progress)
+    base, dense, raw, with_bases = _choose_base(settings, universal, rehearsals, progress)
     sparse = [gallery for r in rehearsals for gallery in sparse_galleries(r, base, settings.random_state)]
     alone = Weighing(universal.n_neighbors, "universal", sharpness=1.0, blend=1.0)  # the base map without refinement
-    unrefined = _average(alone, map(score, dense))
-    nothing: Scored[Any] = max(raw, unrefined, key=lambda scored: scored.recall_at_1)
-    best = _choose_weighing(settings, universal, dense, sparse, unrefined, nothing, progress)
-    chosen = Chosen(base, best.settings, raw, best)
-    if best.map_at_r <= raw.map_at_r or best.recall_at_1 < raw.recall_at_1 - _SLACK:
-        chosen = Chosen(NO_MAP, alone, raw, raw)
+    unrefined = scored(alone, dense, settings)
+    floors = floors_of(settings, raw, unrefined)
+    candidates = [unrefined, *_weighings(settings, universal, dense, sparse, floors, progress)]
+    best = best_of(candidates, floors)
+    unprotected = best_of([*candidates, *with_bases], {"recall@1": floors["recall@1"]})
+    chosen = Chosen(base, best.settings, raw, best, unprotected)
+    if best.map_at_r <= raw.map_at_r or not best.keeps(floors_of(settings, raw)):
+        chosen = Chosen(NO_MAP, alone, raw, raw, unprotected)
     return _network(settings, universal, chosen, dense, sparse, progress), chosen
 
 
-def _choose_weighing(
+def _weighings(
     settings: RefinerSettings,
     universal: RelationalNetwork,
     dense: Galleries,
     sparse: Galleries,
-    unrefined: Scored[Weighing],
-    nothing: Scored[Any],
+    floors: dict[str, float],
     progress: Progress | None,
-) -> Scored[Weighing]:
-    """First the neighbours and the scorer, with the middle of the other settings; then those, with what was chosen."""
+) -> list[Scored[Weighing]]:
+    """Ways to weigh that do no harm in sparse galleries.
+
+    First neighbours and scorers, with the middle of the other settings; then those, with the best of the first.
+    """
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
-    middle = (SHARPNESS[len(SHARPNESS) // 2], BLENDS[len(BLENDS) // 2])
-    unrefined_sparse = _average("base map alone", map(score, sparse))
+    sharpness, blend = SHARPNESS[len(SHARPNESS) // 2], BLENDS[len(BLENDS) // 2]
+    careful = _careful_blends(settings)
     evaluators = [_Evaluator(settings, universal, k, dense, sparse) for k in neighbors]
-    harmless: dict[Scored[Weighing], _Evaluator] = {}
     done = 0
     for evaluator in evaluators:
         for name in ("universal", "adapted"):
-            scored, in_sparse = evaluator.scores(name, *middle)
-            if in_sparse.no_worse_than(unrefined_sparse):
-                harmless[scored] = evaluator
+            for larger in (blend, *careful):
+                if evaluator.scores(name, sharpness, larger).keeps(floors):
+                    break
             done += 1
             _show(progress, "choosing neighbours and scorer", done, 2 * len(evaluators))
-    first = best_of(list(harmless), nothing) if harmless else None
-    evaluator, name = (harmless[first], first.settings.scorer) if first else (evaluators[0], "universal")
-    candidates = [unrefined, *harmless]
-    for number, (sharpness, blend) in enumerate(product(SHARPNESS, BLENDS)):
-        if (sharpness, blend) != middle:
-            scored, in_sparse = evaluator.scores(name, sharpness, blend)
-            candidates += [scored] if in_sparse.no_worse_than(unrefined_sparse) else []
-        _show(progress, "choosing how to weigh", number + 1, len(SHARPNESS) * len(BLENDS))
-    return best_of(candidates, nothing)
+    found = {each: evaluator for evaluator in evaluators for each in evaluator.harmless}
+    first = best_of(list(found), floors) if found else None
+    evaluator, name = (found[first], first.settings.scorer) if first else (evaluators[0], "universal")
+    ways = list(product(SHARPNESS, BLENDS + careful))
+    for number, way in enumerate(ways):
+        evaluator.scores(name, *way)
+        _show(progress, "choosing how to weigh", number + 1, len(ways))
+    return [each for evaluator in evaluators for each in evaluator.harmless]
 
 
 class _Evaluator:
@@ -245,16 +226,23 @@ class _Evaluator:
     ) -> None:
         self.k, self.settings, self.universal = k, settings, universal.scorer
         self.dense, self.sparse = (_graphs(galleries, k, settings) for galleries in (dense, sparse))
+        self.harmless: list[Scored[Weighing]] = []
+        """Those tried that in the sparse galleries lose at most a point to the base map alone."""
+        self.scores = functools.cache(self._scores)
+        self._unrefined = scored("base map alone", sparse, settings)
         self._refined = functools.lru_cache(maxsize=1)(self._refine)
         self._scorers = functools.cache(self._make_scorers)
 
-    def scores(self, name: str, sharpness: float, blend: float) -> tuple[Scored[Weighing], Scored[Weighing]]:
-        """How the scorer of that name does in the dense galleries and in the sparse ones."""
+    def _scores(self, name: str, sharpness: float, blend: float) -> Scored[Weighing]:
+        """How the scorer of that name does in the dense galleries; noted if it is harmless in the sparse ones."""
         tried = Weighing(self.k, name, sharpness, blend)
-        dense, sparse = (
-            _average(tried, [score(refined(blend)) for refined in part]) for part in self._refined(name, sharpness)
+        in_dense, in_sparse = (
+            scored(tried, [refined(blend) for refined in part], self.settings)
+            for part in self._refined(name, sharpness)
         )
-        return dense, sparse
+        if in_sparse.no_worse_than(self._unrefined):
+            self.harmless.append(in_dense)
+        return in_dense
 
     def _refine(self, name: str, sharpness: float) -> tuple[list[Refined], list[Refined]]:
         scorers = self._scorers(name)
@@ -287,12 +275,6 @@ def _network(
     k = universal.n_neighbors
     purity = [estimated_purity(universal.scorer, build_graph(gallery.items, k), k) for gallery in dense]
     return replace(network, scorer=adapted, fallback=universal, usual_purity=float(np.mean(purity)))
-
-
-def best_of(candidates: list[Scored[Candidate]], nothing: Scored[Any]) -> Scored[Candidate]:
-    """Choose the highest MAP@R among candidates whose R@1 is not below that of doing nothing, else the highest R@1."""
-    safe = [scored for scored in candidates if scored.recall_at_1 >= nothing.recall_at_1 - _SLACK]
-    return max(safe, key=lambda s: s.map_at_r) if safe else max(candidates, key=lambda s: s.recall_at_1)
 
 
 def _all_but_one(dense: Graphs, sparse: Graphs) -> list[tuple[Graphs, Graphs]]:
@@ -335,45 +317,6 @@ def _edges(graphs: Graphs, most: int, rng: np.random.Generator, *, fill: bool = 
     return relations, same_class
 
 
-def _average(settings: Candidate, scores: Iterable[tuple[float, float]]) -> Scored[Candidate]:
-    recall_at_1, map_at_r = np.mean(list(scores), axis=0)
-    return Scored(settings, float(recall_at_1), float(map_at_r))
-
-
 def _show(progress: Progress | None, title: str, done: int, total: int) -> None:
     if progress:
         progress(title, done, total)
-
-
-# ---- the report ----------------------------------------------------------------------------------------------------
-
-
-def _report(settings: RefinerSettings, codes: IntArray, chosen: Chosen) -> dict[str, Any]:
-    """What was learned from, what was chosen, and how it did in the rehearsals."""
-    protocol = {
-        "recipe": "relational",
-        "items": len(codes),
-        "classes": int(codes.max()) + 1,
-        "classes_with_one_item": int((np.bincount(codes) == 1).sum()),
-        "context": "exact neighbours among distinct items, ties by id, never the item itself",
-        "score": f"rehearsals on training classes in {FOLDS} folds, each mapped by what the others teach",
-        "base_map": "none" if chosen.base == NO_MAP else _describe(chosen.base),
-        "scorer": chosen.weighing.scorer,
-        "neighbors": chosen.weighing.n_neighbors,
-        "steps": settings.n_steps,
-        "sharpness": chosen.weighing.sharpness,
-        "blend": chosen.weighing.blend,
-        "seed": settings.random_state,
-    }
-    rehearsed: dict[str, float] = {}
-    for name, scored in (("raw", chosen.raw), ("refined", chosen.best)):
-        rehearsed |= {f"rehearsal_recall@1_{name}": scored.recall_at_1, f"rehearsal_map@r_{name}": scored.map_at_r}
-    idle = chosen.weighing.blend == 1.0 and chosen.base == NO_MAP
-    warning = "in the rehearsals nothing was better than the raw vectors: they are returned as they are"
-    return {"protocol": protocol, "metrics": rehearsed, "warnings": [warning] if idle else []}
-
-
-def _describe(base: BaseMap) -> str:
-    shrinkage, steps = base
-    whitening = [f"within-class whitening, shrinkage {shrinkage}"] if shrinkage < 1 else []
-    return ", then ".join(whitening + ([f"head, {steps} steps"] if steps else []))

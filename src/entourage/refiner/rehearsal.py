@@ -10,13 +10,14 @@ than the training set, so the same classes are tried again where every class has
 N items, d dimensions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from entourage.evaluation import metrics
 from entourage.evaluation.exclusions import labels_of
+from entourage.evaluation.hits import Hits
+from entourage.evaluation.names import depth_for, measured
 from entourage.neighbors import search, search_blocks
 from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
 from entourage.refiner.context import WeightedGraph, blended
@@ -211,15 +212,16 @@ class RehearsalGraph:
         return lambda blend: ValidationGallery(x.replace_vectors(blended(x.vectors, z, blend)), self.gallery.is_query)
 
 
-def score(gallery: ValidationGallery) -> tuple[float, float]:
-    """Score the queries among all items by R@1 and MAP@R; where there are many, an even selection of queries."""
+def score(gallery: ValidationGallery, names: Sequence[str]) -> dict[str, float]:
+    """Score the queries among all items by the named metrics; where there are many, an even selection of queries."""
     items, codes = gallery.items, label_codes(labels_of(gallery.items))
     rows = np.flatnonzero(gallery.is_query)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(_MOST_QUERIES, len(rows))).astype(int))]
     matches = np.bincount(codes)[codes[rows]] - 1
-    first, precision = [], []
-    for block, found in search_blocks(items.take(rows), items, k=int(min(max(matches.max(), 1), len(items) - 1))):
-        hits = metrics.Hits.from_ranking(codes[found.rows] == codes[rows[block], None])
-        first.append(metrics.recall_at(hits, 1))
-        precision.append(metrics.average_precision_at_r(hits, matches[block]))
-    return float(np.concatenate(first).mean()), float(np.concatenate(precision).mean())
+    depth = depth_for(names, most_matches=int(matches.max()), longest=len(items) - 1)
+    values: dict[str, list[FloatArray]] = {name: [] for name in names}
+    for block, found in search_blocks(items.take(rows), items, k=depth):
+        hits = Hits.from_ranking(codes[found.rows] == codes[rows[block], None])
+        for name in names:
+            values[name].append(measured(name, hits, matches[block]))
+    return {name: float(np.concatenate(parts).mean()) for name, parts in values.items()}

@@ -1,8 +1,11 @@
 """Settings of the relational recipe."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["RefinerSettings"]
+from entourage.evaluation.names import check_metric
+
+__all__ = ["RefinerSettings", "check_protected"]
 
 
 @dataclass(frozen=True)
@@ -15,3 +18,29 @@ class RefinerSettings:
     """T, how many steps of refinement follow one another."""
     random_state: int = 0
     """Seed of everything that is drawn at random."""
+    protect: tuple[str, ...] = ()
+    """Metrics that must not fall in the rehearsals, besides R@1, which never may."""
+
+
+def check_protected(protect: str | Iterable[str] | None, what: str = "protect") -> tuple[str, ...]:
+    """Refuse what is not the name of a metric.
+
+    Parameters
+    ----------
+    protect : str, iterable of str or None
+        "recall@10", ...
+    what : str
+        What they were given as, for the message.
+
+    Returns
+    -------
+    tuple of str
+        Each name once.
+
+    Examples
+    --------
+    >>> check_protected("recall@10"), check_protected(None)
+    (('recall@10',), ())
+    """
+    given = [protect] if isinstance(protect, str) or not isinstance(protect, Iterable) else protect
+    return () if protect is None else tuple(dict.fromkeys(check_metric(name, what) for name in given))

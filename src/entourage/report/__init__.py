@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from entourage.errors import EntourageWarning, InputError
 from entourage.runtime.warnings import collected_warnings
-from entourage.stores import check_free, whole_file
+from entourage.stores import check_file, whole_file
 
 if TYPE_CHECKING:
     from entourage.report.page import Page
@@ -69,12 +69,12 @@ def write_report(
     out = Path(run) / REPORT if out is None else Path(out)
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"the report cannot be written to {out}; choose a name that ends in .html")
-    check_free(out, overwrite=overwrite)
+    check_file(out, overwrite=overwrite)
     with collected_warnings() as messages:
         page = _page_of(opened, draw_all(opened, seed))
     if messages:
         page = replace(page, sections=[*page.sections, Section("About this report", [Warnings(messages)])])
-    with whole_file(out) as temporary:
+    with whole_file(out, overwrite=overwrite) as temporary:
         temporary.write_text(page.html(), encoding="utf-8")
     for message in messages:
         warnings.warn(message, EntourageWarning, stacklevel=2)

@@ -26,13 +26,16 @@ _TITLES = {
     "map@r": "MAP@R",
     "map": "mAP",
     "map-trapezoid": "mAP, trapezoid",
+    "mrr": "MRR",
     "nmi": "NMI",
     "r-precision": "R-precision",
 }
+_AT_K = {"map": "mAP", "mrr": "MRR", "ndcg": "nDCG"}
 _MEANINGS = {
     "recall@1": "the nearest is right",
     "map@r": "right ones first",
     "map": "right ones first",
+    "mrr": "1 / place of the first right one",
     "nmi": "clusters fit classes",
     "r-precision": "share of R that is right",
 }
@@ -41,21 +44,29 @@ _MEANINGS = {
 def metric_title(name: str) -> str:
     """A metric as papers write it.
 
-    >>> [metric_title(name) for name in ("recall@1", "map@r", "map@1000", "cosine_to_input")]
-    ['Recall@1', 'MAP@R', 'mAP@1000', 'Cosine to input']
+    >>> [metric_title(name) for name in ("recall@1", "map@r", "map@1000", "ndcg@10", "cosine_to_input")]
+    ['Recall@1', 'MAP@R', 'mAP@1000', 'nDCG@10', 'Cosine to input']
     """
     if name in _TITLES:
         return _TITLES[name]
-    if name.startswith("map@"):
-        return f"mAP@{name.removeprefix('map@')}"
+    kind, at, k = name.partition("@")
+    if at and kind in _AT_K:
+        return f"{_AT_K[kind]}@{k}"
     return name.replace("_", " ").capitalize()
 
 
 def metric_meaning(name: str) -> str:
     """A metric in a few words, or nothing where its title says it all."""
-    if name.startswith("recall@") and name not in _MEANINGS:
-        return f"one of {name.removeprefix('recall@')} is right"
-    return _MEANINGS.get(name, "right ones first" if name.startswith("map@") else "")
+    if name in _MEANINGS:
+        return _MEANINGS[name]
+    kind, _, k = name.partition("@")
+    meanings = {
+        "recall": f"one of {k} is right",
+        "precision": f"share of {k} that is right",
+        "mrr": f"1 / place of the first right one of {k}",
+        **dict.fromkeys(("map", "ndcg"), "right ones first"),
+    }
+    return meanings.get(kind, "")
 
 
 def change_mark(difference: float, interval: Mapping[str, float] | None) -> tuple[str, str]:

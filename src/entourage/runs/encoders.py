@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from entourage.data import COLUMNS
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.runs.layout import CONFIG, is_partial, partial_of
+from entourage.runtime.randomness import network_to_fill
 from entourage.stores import encoder_of_vectors
 from entourage.stores.reading import same_file
 
@@ -31,7 +32,8 @@ def encoder_of(model: str | Path) -> "Encoder":
     check_ended(model)
     if str(model) in _UNTRAINED:
         raise InputError(f"the model is {model!r}, an untrained encoder; wanted a run: train it with `entourage train`")
-    return build_encoder(str(model)).eval()
+    encoder: Encoder = network_to_fill(lambda: build_encoder(str(model)))
+    return encoder.eval()
 
 
 def recorded_columns(models: Iterable[str | Path], source: str | Path) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """A refiner fitted and written as a model folder; an interrupted fit of the published recipe can be resumed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,13 +8,13 @@ from entourage.errors import FileError, InputError
 from entourage.runs.layout import checkpoint_of
 from entourage.runtime.config import check_known
 from entourage.runtime.progress import ShowProgress, shows_progress
-from entourage.stores import check_free
+from entourage.stores import StrPath, check_file, check_folder, check_kept, new_folder
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:
     from entourage.refiner import ContextRefiner, PaperRefiner
 
-__all__ = ["build_refiner", "check_model_place", "checkpoint_for", "fit_to_folder"]
+__all__ = ["build_refiner", "check_model_place", "checkpoint_for", "fit_to_folder", "metrics_to_protect"]
 
 
 def build_refiner(
@@ -53,12 +54,27 @@ def build_refiner(
     return RECIPES[recipe](**given, random_state=seed)
 
 
+def metrics_to_protect(protect: str | None, recipe: str) -> tuple[str, ...]:
+    """Read `--protect recall@10,mrr`, which only the relational recipe knows; empty where it was not given."""
+    if protect is None:
+        return ()
+    if recipe != "relational":
+        raise InputError(
+            f"--protect is {protect} but only --recipe relational uses it; leave it out or change the recipe"
+        )
+    from entourage.refiner.settings import check_protected
+
+    return check_protected([name.strip() for name in protect.split(",")], "--protect")
+
+
 def checkpoint_for(out: Path, recipe: str) -> Path | None:
     """Return the checkpoint of a fit that will be written to a model folder; None for a recipe without checkpoints."""
     return checkpoint_of(out) if recipe == "paper" else None
 
 
-def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) -> None:
+def check_model_place(
+    out: Path, *, recipe: str, resume: bool, overwrite: bool, inputs: Sequence[StrPath | None] = ()
+) -> None:
     """Refuse an output that exists, an unexpected checkpoint, and a missing checkpoint to resume from.
 
     Parameters
@@ -69,15 +85,19 @@ def check_model_place(out: Path, *, recipe: str, resume: bool, overwrite: bool) 
         The kind of refiner; only "paper" keeps a checkpoint.
     resume, overwrite : bool
         As in `fit_to_folder`.
+    inputs : sequence of paths
+        Files that are read, which no output may replace.
     """
-    if out.is_file() or not out.name:
-        raise FileError(f"--out is {out}; wanted the name of a folder for the model: choose another --out")
-    check_free(out, overwrite=overwrite)
+    check_kept((out, checkpoint_for(out, recipe)), inputs)
+    check_folder(out, overwrite=overwrite)
     checkpoint = checkpoint_for(out, recipe)
     if checkpoint is None:
         if resume:
             raise InputError(f"--resume continues the paper's recipe, but --recipe is {recipe}; leave --resume out")
         return
+    from entourage.training.checkpoint import is_checkpoint
+
+    check_file(checkpoint, overwrite=True, ours=is_checkpoint)
     if checkpoint.exists() and not (resume or overwrite):
         raise FileError(
             f"{checkpoint} holds an interrupted run; add --resume to continue it, or --overwrite to start again"
@@ -92,6 +112,7 @@ def fit_to_folder(
     items: Embeddings,
     out: Path,
     *,
+    protect: tuple[str, ...] = (),
     resume: bool = False,
     overwrite: bool = False,
     progress: ShowProgress = None,
@@ -109,6 +130,8 @@ def fit_to_folder(
         N labelled items.
     out : Path
         The model folder.
+    protect : tuple of str
+        For a ContextRefiner: metrics that must not fall in the rehearsals.
     resume : bool
         Whether to resume from the checkpoint of an interrupted fit.
     overwrite : bool
@@ -123,14 +146,16 @@ def fit_to_folder(
     """
     check_model_place(out, recipe=refiner.recipe, resume=resume, overwrite=overwrite)
     checkpoint = checkpoint_for(out, refiner.recipe)
-    kept: dict[str, Any] = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
-    try:
-        refiner.fit(items, **kept, progress=progress)
-    except InputError:
-        if checkpoint and not resume:  # a run that cannot succeed is of no use to resume
-            checkpoint.unlink(missing_ok=True)
-        raise
-    refiner.save(out, overwrite=overwrite)
+    options: dict[str, Any] = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
+    options |= {"protect": protect} if protect else {}
+    with new_folder(out, overwrite=overwrite) as filling:  # from the beginning: nobody else fits it meanwhile
+        try:
+            refiner.fit(items, **options, progress=progress)
+        except InputError:
+            if checkpoint and not resume:  # a run that cannot succeed is of no use to resume
+                checkpoint.unlink(missing_ok=True)
+            raise
+        refiner.save(filling, overwrite=True)
     if checkpoint:
         checkpoint.unlink(missing_ok=True)
     return refiner.report()

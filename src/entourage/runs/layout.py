@@ -25,7 +25,7 @@ A refinement run, written by `entourage refine --run` and by the demo:
     queries.npz           the scores of each query before and after, where labels are known
     texts.json            the texts of the items, where they were given
     model/                the refiner, a model folder; none where the network of a training run refined
-    train.npz             of the demo: the vectors the refiner learned from
+    train.npz             of the demo: the vectors the refiner learned from; and four pictures, .png
 
 `entourage report` adds report.html to either. A model folder holds config.json and model.safetensors.
 """
@@ -35,13 +35,24 @@ from pathlib import Path
 from entourage.stores.filenames import (
     CHECKPOINT,
     CONFIG,
+    CONTEXT,
+    CONTEXT_REFINED,
     CROSS_IMAGE,
     ENCODER,
     GRADIENTS,
+    ITEMS,
     LOG,
+    METRICS,
+    MODEL,
+    NEIGHBORS,
     NETWORK,
+    QUERIES,
+    REFINED,
+    REPORT,
     RUN,
     TENSORBOARD,
+    TEXTS,
+    TRAIN,
     WEIGHTS,
 )
 
@@ -71,12 +82,6 @@ __all__ = [
     "is_partial",
     "partial_of",
 ]
-
-METRICS = "metrics.json"
-REPORT = "report.html"
-ITEMS, REFINED, CONTEXT, CONTEXT_REFINED = "items.npz", "refined.npz", "context.npz", "context_refined.npz"
-NEIGHBORS, QUERIES, TEXTS, MODEL = "neighbors.npz", "queries.npz", "texts.json", "model"
-TRAIN = "train.npz"
 
 _PARTIAL = ".partial"
 _MODEL_CHECKPOINT = ".checkpoint"

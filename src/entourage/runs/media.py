@@ -4,7 +4,7 @@ Pictures stay where they are and are loaded again when they are drawn; texts are
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from entourage.figures.appearance import Appearance
 
-__all__ = ["Media", "PictureSource", "appearance_of", "load_pictures"]
+__all__ = ["Media", "PictureSource", "appearance_of", "files_of", "load_pictures"]
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,11 @@ def load_pictures(source: PictureSource) -> list[ImageSet] | None:
             stacklevel=2,
         )
         return None
+
+
+def files_of(sets: Iterable[object]) -> list[Path]:
+    """Return the files of all pictures of image sets; those in memory have none."""
+    return [path for images in sets for path in getattr(images, "paths", ())]
 
 
 def _picture_of(items: Embeddings, place: int, sets: list[ImageSet]) -> "Callable[[int], Image] | None":

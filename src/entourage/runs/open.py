@@ -8,6 +8,7 @@ from entourage.runs.refinement_run import RefinementRun, open_refinement
 from entourage.runs.training_run import TrainingRun, open_training
 from entourage.runtime.progress import Progress
 from entourage.stores import StrPath
+from entourage.stores.changes import settle_to_read
 
 __all__ = ["open_run"]
 
@@ -28,6 +29,7 @@ def open_run(folder: StrPath, *, progress: Progress | None = None) -> Refinement
         The opened run.
     """
     folder = Path(folder)
+    settle_to_read(folder)
     if (folder / RUN).is_file():
         return open_refinement(folder, progress=progress)
     if (folder / CONFIG).is_file() or is_partial(folder):

@@ -13,7 +13,7 @@ from entourage.runs.refinement_run import RefinementRun, open_refinement
 from entourage.runs.refiners import FittedRefiner, Refinement, Refiner, RunRecord, open_refiner
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import collected_warnings
-from entourage.stores import check_free, new_folder, write_like
+from entourage.stores import Outputs, new_folder, write_like
 from entourage.values import Embeddings, FloatArray, brief
 
 if TYPE_CHECKING:
@@ -91,17 +91,17 @@ def refine(request: RefineRequest, *, progress: ShowProgress = None) -> RefineRe
         both = request.run is not None or request.context_out is not None
         done = _refined(refiner, items, context, both, progress)
     scores = {}
-    if request.run is not None:
-        record = replace(done.record, warnings=(*done.record.warnings, *warnings))
-        sets = _sets(items, context, done)
-        with new_folder(request.run) as filling:
+    with Outputs(overwrite=request.overwrite) as outputs:  # they belong together, so they change as one
+        written = _write_vectors(request, done, outputs)
+        if request.run is not None:
+            record = replace(done.record, warnings=(*done.record.warnings, *warnings))
+            sets, run = _sets(items, context, done), outputs.folder(request.run)
             measured = fill_run(
-                filling, sets, record, media=media, started=started, model=done.model, progress=progress
+                run, sets, record, media=media, started=started, model=done.model, at=request.at, progress=progress
             )
-        warnings = measured["warnings"]
-        if measured["metrics"]:
-            scores = {"before": measured["metrics_before"], "after": measured["metrics"]}
-    written = _write_vectors(request, done)
+            warnings = measured["warnings"]
+            if measured["metrics"]:
+                scores = {"before": measured["metrics_before"], "after": measured["metrics"]}
     if context is not None and request.context_out is None and request.out is not None:
         warnings = [*warnings, _ONE_SIDED]
     metrics = done.metrics | cosines(items, done.vectors)
@@ -145,8 +145,7 @@ def write_refinement(
     RefinementRun
         The run, opened.
     """
-    folder = check_free(folder, overwrite=overwrite)
-    with new_folder(folder) as filling:
+    with new_folder(folder, overwrite=overwrite) as filling:
         fill_refinement(filling, FittedRefiner(refiner, steps=steps), items, context, media=media, progress=progress)
     return open_refinement(folder)
 
@@ -207,12 +206,12 @@ def _refined(
     return refiner.refine(_unlabelled(items), gallery, both=both, progress=progress)
 
 
-def _write_vectors(request: RefineRequest, done: Refinement) -> dict[str, Path]:
+def _write_vectors(request: RefineRequest, done: Refinement, outputs: Outputs) -> dict[str, Path]:
     written = {"out": request.out, "context_out": request.context_out, "run": request.run}
     if request.out is not None:
-        write_like(request.vectors, request.out, done.vectors)
+        write_like(request.vectors, request.out, done.vectors, outputs)
     if request.context is not None and request.context_out is not None and done.context_vectors is not None:
-        write_like(request.context, request.context_out, done.context_vectors)
+        write_like(request.context, request.context_out, done.context_vectors, outputs)
     return {name: place for name, place in written.items() if place is not None}
 
 

@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from entourage.errors import InputError
+from entourage.evaluation.names import check_depth
+from entourage.neighbors import own_gallery_rows
 from entourage.runs.media import Media, PictureSource
 from entourage.runs.picture_choice import pictures_of
-from entourage.stores import check_free, check_writable_like, read_vectors
+from entourage.stores import check_apart, check_folder, check_kept, check_writable_like, read_vectors
 from entourage.stores.columns import columns_where_present
 from entourage.stores.labels import columns_of_table
 from entourage.stores.reading import same_file
@@ -45,6 +47,8 @@ class RefineRequest:
     """Labels of the items, as `stores.read_vectors` takes them: for scores and figures, never used to refine."""
     context_labels: str | None = None
     """Labels of the gallery."""
+    at: tuple[int, ...] | None = None
+    """With labels: at which k to measure recall@k, precision@k, nDCG@k and MRR@k. None: the usual ones."""
     label_column: str | None = None
     """The column of the labels in their files. None: one that is recognised."""
     id_column: str | None = None
@@ -74,8 +78,6 @@ class RefineRequest:
     def check(self) -> None:
         """Refuse options that would do nothing, and outputs that could not be written: before any work."""
         self._check_needed()
-        if self.run is not None:
-            check_free(self.run, overwrite=self.overwrite)
         self._check_outputs()
         if self.model is not None and self.neighbors is not None:
             raise InputError(
@@ -87,10 +89,12 @@ class RefineRequest:
         known = self.run is not None
         columns = {"id_column": self.id_column, "label_column": self.label_column}
         items = read_vectors(self.vectors, labels=self.labels if known else False, exclusions=known, **columns)
-        if self.gallery is None:
-            return items, None
-        columns, labels = columns_where_present(self.gallery, self.context_labels, **columns), self.context_labels
-        return items, read_vectors(self.gallery, labels=labels if known else False, exclusions=known, **columns)
+        context = None
+        if self.gallery is not None:
+            columns, labels = columns_where_present(self.gallery, self.context_labels, **columns), self.context_labels
+            context = read_vectors(self.gallery, labels=labels if known else False, exclusions=known, **columns)
+        self._check_at(items, items if context is None else context)
+        return items, context
 
     def media(self, items: Embeddings, context: Embeddings | None) -> Media:
         """Where the pictures or texts of the items come from; pictures that are not there are refused."""
@@ -112,11 +116,22 @@ class RefineRequest:
         found = {name: value for name, value in shared.items() if value and named_column(names, value)}
         return found | ({"path_column": self.path_column} if self.path_column else {}) | self.data_options
 
+    def _check_at(self, items: Embeddings, gallery: Embeddings) -> None:
+        if self.at is None:
+            return
+        if items.labels is None or gallery.labels is None:
+            raise InputError(
+                f"--at is {_listed(self.at)} but there are no labels to score by; add --labels, for a gallery "
+                "--context-labels too, or leave it out"
+            )
+        check_depth(self.at, len(gallery) - bool((own_gallery_rows(items, gallery) >= 0).all()))
+
     def _check_needed(self) -> None:
         of_run = {
             "--labels": self.labels,
             "--label-column": self.label_column,
             "--context-labels": self.context_labels,
+            "--at": None if self.at is None else _listed(self.at),
             "--pictures": self.pictures,
             "--texts": self.texts,
             "--context-texts": self.context_texts,
@@ -151,10 +166,11 @@ class RefineRequest:
             raise InputError(
                 "there is nothing to write to; wanted --out for the refined vectors, or --run to keep it all"
             )
-        for given in filter(None, (self.vectors, self.context)):
-            for target in filter(None, (self.out, self.context_out)):
-                if same_file(target, given):
-                    raise InputError(f"{target} is an input; give what is written a name of its own")
+        check_apart({"--out": self.out, "--context-out": self.context_out, "--run": self.run})
+        given = (self.vectors, self.context, self.model, self.labels, self.context_labels, self.texts)
+        check_kept((self.out, self.context_out, self.run), (*given, self.context_texts, self.pictures, self.root))
+        if self.run is not None:
+            check_folder(self.run, overwrite=self.overwrite)
         if self.out is not None:
             check_writable_like(self.vectors, self.out, overwrite=self.overwrite)
         if self.context_out is not None:
@@ -164,11 +180,13 @@ class RefineRequest:
         if self.context is None:
             raise InputError(f"--context-out is {context_out} but there is no gallery; add --context or leave it out")
         check_writable_like(self.context, context_out, overwrite=self.overwrite)
-        if self.out is not None and context_out.absolute() == self.out.absolute():
-            raise InputError(f"--out and --context-out are both {self.out}; give the refined gallery a name of its own")
 
 
 def _refuse(options: dict, reason: str) -> None:
     for option, value in options.items():
         if value is not None:
             raise InputError(f"{option} is {value} but {reason} or leave it out")
+
+
+def _listed(cutoffs: tuple[int, ...]) -> str:
+    return ",".join(map(str, cutoffs))

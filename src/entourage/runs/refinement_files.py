@@ -70,6 +70,7 @@ def fill_run(
     media: Media,
     started: float,
     model: "ContextRefiner | PaperRefiner | None" = None,
+    at: tuple[int, ...] | None = None,
     nmi: bool = False,
     progress: Progress | None = None,
 ) -> dict:
@@ -90,6 +91,8 @@ def fill_run(
         When the run began, by time.perf_counter.
     model : ContextRefiner or PaperRefiner, optional
         The fitted refiner to save.
+    at : tuple of int, optional
+        At which k to measure, as `evaluate_embeddings` takes it.
     nmi : bool
         Whether to cluster the items for NMI.
     progress : callable, optional
@@ -111,7 +114,7 @@ def fill_run(
     nearest = {"before": _nearest(*sets.before, progress), "after": _nearest(*sets.after, progress)}
     _save_nearest(folder / NEIGHBORS, nearest)
     with collected_warnings() as given:
-        before, after = (_scores(*each, nmi, record.seed, progress) for each in (sets.before, sets.after))
+        before, after = (_scores(*each, at, nmi, record.seed, progress) for each in (sets.before, sets.after))
     if before and after:
         _save_queries(folder / QUERIES, {"before": before, "after": after})
     document = _document(before, after, record.protocol, list(dict.fromkeys([*record.warnings, *given])))
@@ -130,13 +133,18 @@ def _nearest(items: Embeddings, context: Embeddings | None, progress: Progress |
 
 
 def _scores(
-    items: Embeddings, context: Embeddings | None, nmi: bool, seed: int, progress: Progress | None
+    items: Embeddings,
+    context: Embeddings | None,
+    at: tuple[int, ...] | None,
+    nmi: bool,
+    seed: int,
+    progress: Progress | None,
 ) -> Scores | None:
     """None where labels are not known, or tell nothing; the latter with a warning."""
     if items.labels is None or (context is not None and context.labels is None):
         return None
     try:
-        return evaluate_embeddings(items, context, nmi=nmi, seed=seed, progress=progress)
+        return evaluate_embeddings(items, context, at=at, nmi=nmi, seed=seed, progress=progress)
     except InputError as error:
         warnings.warn(f"not scored: {error}", EntourageWarning, stacklevel=2)
         return None

@@ -23,7 +23,7 @@ from entourage.runs.layout import (
     RUN,
     TEXTS,
 )
-from entourage.runs.media import PictureSource, appearance_of, load_pictures
+from entourage.runs.media import PictureSource, appearance_of, files_of, load_pictures
 from entourage.runtime.progress import Progress
 from entourage.stores import StrPath, read_vectors
 from entourage.values import Attention, Embeddings, FloatArray, IntArray, Neighbors, Trajectory, brief
@@ -162,6 +162,11 @@ class RefinementRun:
         if self.pictures is not None or source is None:
             return self.pictures
         return load_pictures(PictureSource(**source))
+
+    def picture_files(self) -> list[Path]:
+        """Return the files of the pictures that stand for the items, as far as they are still there."""
+        source = (self.run.get("media") or {}).get("pictures")
+        return [] if source is None else files_of(PictureSource(**source).load())
 
     def _appearance(self, items: Embeddings, place: int) -> "Appearance":
         texts = None

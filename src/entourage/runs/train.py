@@ -4,10 +4,8 @@ While it goes on it is RUN.partial, with the checkpoint of its last epoch; RUN a
 Which epoch is kept is chosen on training classes: test labels are used for the final scores alone.
 """
 
-import os
 import shutil
 import warnings
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,10 +20,11 @@ from entourage.runs.train_request import TrainRequest
 from entourage.runs.training_data import check_pictures, load_sets, with_encoder
 from entourage.runs.unfinished import begun, check_places
 from entourage.runtime.config import to_dict
+from entourage.runtime.launch import launched
 from entourage.runtime.progress import ShowProgress, shows_progress
 from entourage.runtime.versions import library_versions
 from entourage.runtime.warnings import collected_warnings
-from entourage.stores import new_folder, write_json
+from entourage.stores import WorkFolder, new_folder, write_json
 from entourage.systems import system_named
 from entourage.systems.settings import EncoderSettings
 from entourage.systems.trained import RunOptions, nothing_learned
@@ -79,9 +78,10 @@ def train_run(request: TrainRequest, *, progress: ShowProgress = None) -> TrainR
     """
     chosen = system_named(request.system)
     settings: EncoderSettings = chosen.settings() if request.settings is None else request.settings
-    out, main = Path(request.out), int(os.environ.get("RANK", 0)) == 0  # torchrun numbers its processes
+    out, main = Path(request.out), launched().rank == 0
     if main:
-        check_places(out, resume=request.resume, overwrite=request.overwrite)
+        inputs = (request.source, request.root, settings.encoder)
+        check_places(out, resume=request.resume, overwrite=request.overwrite, inputs=inputs)
     with collected_warnings() as given:
         training, tests = load_sets(request.source, request.root, request.data_options)
     for text in given if main else ():
@@ -91,20 +91,23 @@ def train_run(request: TrainRequest, *, progress: ShowProgress = None) -> TrainR
     if request.strict and main:
         check_pictures((training, *tests.values()), settings.workers, progress)
     options = RunOptions(run_folder=partial_of(out), resume=request.resume, strict=request.strict, progress=progress)
-    with begun(partial_of(out), config, resume=request.resume) if main else nullcontext():
-        encoder, history, corrupt = chosen.train(training, settings, **options)
     if not main:
+        chosen.train(training, settings, **options)
         return None
-    scores, untested = score_encoder(
-        encoder, tests, strict=request.strict, nmi=request.nmi, seed=settings.seed, progress=progress
-    )
-    corrupt = list(dict.fromkeys([*corrupt, *untested]))
-    given += [*nothing_learned(history), *scores.warnings]
-    count = len(training) + sum(map(len, tests.values()))
-    given += warn_of_corrupt(corrupt, count, " (of training, those drawn are counted)")
-    protocol = training_protocol(request.source, request.system, settings, training, tests, history)
-    run = TrainResult(out, scores, protocol | scores.protocol, given, corrupt, history)
-    _write(run, encoder, config, chosen.keeps)
+    with WorkFolder(partial_of(out)) as work:
+        with begun(work, config, resume=request.resume):
+            encoder, history, corrupt = chosen.train(training, settings, **options)
+        scores, untested = score_encoder(
+            encoder, tests, strict=request.strict, nmi=request.nmi, seed=settings.seed, progress=progress
+        )
+        corrupt = list(dict.fromkeys([*corrupt, *untested]))
+        given += [*nothing_learned(history), *scores.warnings]
+        count = len(training) + sum(map(len, tests.values()))
+        given += warn_of_corrupt(corrupt, count, " (of training, those drawn are counted)")
+        protocol = training_protocol(request.source, request.system, settings, training, tests, history)
+        run = TrainResult(out, scores, protocol | scores.protocol, given, corrupt, history)
+        _write(run, encoder, config, chosen.keeps, overwrite=request.overwrite)
+        work.finish()
     return run
 
 
@@ -113,11 +116,11 @@ def _config(request: TrainRequest, settings: EncoderSettings) -> dict:
     return config | {"settings": to_dict(settings), "seed": settings.seed, "versions": library_versions()}
 
 
-def _write(run: TrainResult, encoder: "Encoder", config: dict, keeps: tuple[str, ...]) -> None:
+def _write(run: TrainResult, encoder: "Encoder", config: dict, keeps: tuple[str, ...], *, overwrite: bool) -> None:
     from entourage.encoders import save_encoder
 
     partial = partial_of(run.folder)
-    with new_folder(run.folder) as filling:
+    with new_folder(run.folder, overwrite=overwrite) as filling:
         write_json(filling / CONFIG, config)
         write_json(filling / METRICS, run.document())
         shutil.copyfile(partial / LOG, filling / LOG)
@@ -125,4 +128,3 @@ def _write(run: TrainResult, encoder: "Encoder", config: dict, keeps: tuple[str,
             if (partial / name).is_dir():
                 shutil.copytree(partial / name, filling / name)
         save_encoder(filling / ENCODER, encoder)
-    shutil.rmtree(partial, ignore_errors=True)

@@ -19,6 +19,7 @@ from entourage.evaluation import evaluate_embeddings
 from entourage.neighbors import search
 from entourage.runs.encoders import check_ended, encoder_of, warn_of_corrupt
 from entourage.runs.layout import CONFIG, ENCODER, LOG, METRICS, is_partial
+from entourage.runs.media import files_of
 from entourage.runs.scoring import embed_images
 from entourage.runtime.progress import Progress
 from entourage.stores import StrPath
@@ -77,6 +78,10 @@ class TrainingRun:
         names = [name for name in data.splits(source, root, **options) if name != "train"]
         sets = [data.load(source, name, root, **options) for name in names]
         return sets[0], sets[1] if len(sets) > 1 else None
+
+    def picture_files(self) -> list[Path]:
+        """Return the files of the pictures of the test classes, as far as they are still there."""
+        return files_of(self.loaded)
 
     @cached_property
     def tests(self) -> tuple[Items, Items | None]:

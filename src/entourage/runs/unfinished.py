@@ -1,28 +1,26 @@
 """A training run that is not done: the folder RUN.partial, where it is resumed from."""
 
 import json
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from entourage.errors import FileError, InputError
 from entourage.runs.layout import CONFIG, LOG, partial_of
-from entourage.stores import check_free, write_json
+from entourage.stores import StrPath, WorkFolder, check_folder, check_kept
 from entourage.stores.logs import read_log
 from entourage.systems.settings import NOT_DECISIVE
 
 __all__ = ["begun", "check_places", "resume_advice"]
 
 
-def check_places(out: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse an output that exists, an interrupted run that is not to be resumed, and a missing run to resume."""
-    if out.is_file() or not out.name:
-        raise FileError(f"the run is to be written to {out}; wanted the name of a folder: choose another")
-    check_free(out, overwrite=overwrite)
+def check_places(out: Path, *, resume: bool, overwrite: bool, inputs: Sequence[StrPath | None] = ()) -> None:
+    """Refuse an output that exists or holds an input, an unexpected interrupted run, and a missing run to resume."""
+    check_kept((out,), inputs)
+    check_folder(out, overwrite=overwrite)
     partial = partial_of(out)
+    check_folder(partial, overwrite=True)  # never what someone else wrote
     if partial.exists():
-        check_free(partial, overwrite=True)  # never what someone else wrote
         if not (resume or overwrite):
             raise FileError(
                 f"{partial} holds an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
@@ -51,29 +49,20 @@ def resume_advice(kept: Path | None, what: str) -> str:
 
 
 @contextmanager
-def begun(partial: Path, config: dict, *, resume: bool) -> Iterator[None]:
-    """Begin or resume a run in the folder `partial`; a failure that leaves nothing to resume undoes it."""
-    replaced = partial.with_name(f".{partial.name}.replaced")
-    if partial.exists() and not resume:
-        shutil.rmtree(replaced, ignore_errors=True)  # left by a crash
-        partial.rename(replaced)
-    if resume:
-        _check_same_settings(partial, config)
+def begun(work: WorkFolder, config: dict, *, resume: bool) -> Iterator[None]:
+    """Begin or resume a run in its folder; a failure that leaves nothing to resume undoes it."""
+    if resume:  # a run that goes on keeps what it began with
+        _check_same_settings(work.path, config)
+    else:
+        work.begin(CONFIG, config)
     try:
-        partial.mkdir(exist_ok=True)
-        if not resume:  # a run that goes on keeps what it began with
-            write_json(partial / CONFIG, config)
         yield
     except BaseException as error:
         # The same input would fail again; a corrupt picture may be replaced, a full disk emptied, and the run resumed.
         hopeless = isinstance(error, InputError)
-        if not resume and (hopeless or not _has_learned(partial)):
-            shutil.rmtree(partial, ignore_errors=True)
-            if replaced.exists():
-                replaced.rename(partial)
+        if not resume and (hopeless or not _has_learned(work.path)):
+            work.undo()
         raise
-    finally:
-        shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _check_same_settings(partial: Path, config: dict) -> None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["Lines", "Stage", "bars", "duration", "patient_lines", "standard_error_is_a_terminal", "written_line"]
 
 SECONDS_BETWEEN_LINES = 5.0
+# Work whose parts are unlike, so that those done say nothing of those to come: one method takes a moment, one minutes.
+UNEVEN = ("comparing",)
 
 
 class Stage:
@@ -57,7 +59,7 @@ class Stage:
         (29.0, None)
         """
         gained = self.done - self.begun_with
-        if not gained or self.finished is not None:
+        if not gained or self.finished is not None or _kind(self.title) in UNEVEN:
             return None
         left = (self.reported - self.started) * (self.total - self.done) / gained - (now - self.reported)
         return left if left > 0 else None

@@ -11,7 +11,6 @@ torch's SyncBatchNorm, which would take them from the whole batch, exists for CU
 So a net with batch norm learns a little differently on several processes; one without it learns the same.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,6 +18,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+
+from entourage.runtime.launch import launched
 
 __all__ = [
     "average_gradients",
@@ -50,7 +51,7 @@ def start(backend: str | None = None) -> bool:
     bool
         Whether this call joined them: False for a process on its own, and for one that has joined before.
     """
-    if _active() or int(os.environ.get("WORLD_SIZE", 1)) == 1:
+    if _active() or launched().world_size == 1:
         return False
     backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
     if backend == "nccl":
@@ -83,7 +84,7 @@ def rank() -> int:
 
 def local_rank() -> int:
     """The number of this process on its machine: which of the machine's devices is its own."""
-    return int(os.environ.get("LOCAL_RANK", 0))
+    return launched().local_rank
 
 
 def world_size() -> int:

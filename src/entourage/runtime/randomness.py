@@ -1,21 +1,19 @@
-"""The one place that draws from a seed: equal seeds give equal numbers, and the caller's random state stays as it was.
+"""The one place that draws from a seed: equal seeds give equal numbers.
 
     generator           numpy's numbers: batches, held-out classes, augmentation, samples
     torch_generator     torch's numbers where a function takes a generator
-    seeded_weights      the first weights of a network
+    seeded_weights      the first weights of a network; network_to_fill: of one whose weights are loaded next
     torch_randomness    what torch draws by itself inside a block, dropout for instance
 
 A seed may be followed by a stream of whole numbers, the epoch for instance: streams of one length have numbers of their
 own. (Zeros at the end do not count: the stream (1, 0) is the stream (1,).)
 
-Layers and dropout of torch draw from one state of the whole process and take no generator. `seeded_weights` and
-`torch_randomness` therefore hold a lock of the process while that state is theirs: seeded work in several threads takes
-turns, and gives what it gives alone. Code that draws from torch's global state without this module is not held back.
+Layers and dropout of torch take no generator; drawing.py gives them one. Seeded work in several threads gives what it
+gives alone, whatever else draws in the process, and the caller's random state stays as it was.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import RLock
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -23,11 +21,9 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["generator", "seeded_weights", "torch_generator", "torch_randomness"]
+__all__ = ["generator", "network_to_fill", "seeded_weights", "torch_generator", "torch_randomness"]
 
 Built = TypeVar("Built")
-
-_torch_state = RLock()  # reentrant: a loss that mines draws inside an epoch that is seeded itself
 
 
 def generator(seed: int, *stream: int) -> np.random.Generator:
@@ -83,22 +79,37 @@ def seeded_weights(seed: int, build: Callable[[], Built]) -> Built:
     seed : int
         0 or more.
     build : callable
-        Makes the network, drawing from torch's global state as torch's layers do.
+        Makes the network, drawing as torch's layers do.
 
     Returns
     -------
     Built
         What `build` returned.
     """
-    with torch_randomness(seed):
+    from entourage.runtime.drawing import DrawingFrom
+
+    with DrawingFrom(_torch_seed(seed, ())):
         return build()
 
 
-@contextmanager
-def torch_randomness(seed: int, *stream: int) -> Iterator[None]:
-    """Let torch's global state follow from a seed and a stream inside the block, and be what it was after it.
+def network_to_fill(build: Callable[[], Built]) -> Built:
+    """Build a network whose weights are going to be loaded: its first ones are not drawn from the caller's state.
 
-    Other threads that enter such a block wait until this one is left.
+    Parameters
+    ----------
+    build : callable
+        Makes the network.
+
+    Returns
+    -------
+    Built
+        What `build` returned.
+    """
+    return seeded_weights(0, build)
+
+
+def torch_randomness(seed: int, *stream: int) -> AbstractContextManager[object]:
+    """Let what torch draws in this thread follow from a seed and a stream inside the block.
 
     Parameters
     ----------
@@ -106,15 +117,15 @@ def torch_randomness(seed: int, *stream: int) -> Iterator[None]:
         0 or more.
     *stream : int
         Whole numbers, such as the epoch and the rank of the process, that tell apart what is drawn from one seed.
-    """
-    import torch
 
-    with _torch_state:
-        # Seeding reaches every CUDA device in use, so the state of each of them is put back.
-        devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-        with torch.random.fork_rng(devices=devices):
-            torch.manual_seed(_torch_seed(seed, stream))
-            yield
+    Returns
+    -------
+    context manager
+        The block; entered again, it goes on drawing where it was.
+    """
+    from entourage.runtime.drawing import DrawingWhereNeeded
+
+    return DrawingWhereNeeded(_torch_seed(seed, stream))
 
 
 def _torch_seed(seed: int, stream: tuple[int, ...]) -> int:

@@ -1,15 +1,22 @@
 """Vectors, labels, texts and models on disk: no file can run code, and no output is ever half-written."""
 
-from entourage.stores.atomic import check_free, new_folder, whole_file, write_json
+from entourage.stores.atomic import Outputs, new_folder, whole_file, write_json
 from entourage.stores.models import add_weights, model_config, read_model, usable_model, write_model
 from entourage.stores.paths import StrPath
+from entourage.stores.replacing import check_apart, check_file, check_folder, check_kept
 from entourage.stores.streaming import check_streamable, labels_beside, write_blocks
 from entourage.stores.vectors import check_writable_like, encoder_of_vectors, read_vectors, write_like
+from entourage.stores.working import WorkFolder
 
 __all__ = [
+    "Outputs",
     "StrPath",
+    "WorkFolder",
     "add_weights",
-    "check_free",
+    "check_apart",
+    "check_file",
+    "check_folder",
+    "check_kept",
     "check_streamable",
     "check_writable_like",
     "encoder_of_vectors",

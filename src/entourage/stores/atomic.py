@@ -1,138 +1,169 @@
-"""Output that appears whole or not at all: write beside, then rename."""
+"""Outputs that appear whole or not at all, and several of them as one.
+
+    with Outputs(overwrite=...) as outputs:
+        file = outputs.file("refined.npy")       # claimed now: nobody else writes it meanwhile
+        folder = outputs.folder("run")
+        ...                                      # write to `file`, fill `folder`: both are beside their places
+                                                 # here both appear; after an exception neither
+
+1. What a killed process left of an output is put in order, and one place decides whether it may be replaced
+   (replacing.py).
+2. The output is claimed: until the end nobody else writes it (claims.py).
+3. It is written beside its place; at the end it is checked (written.py) and brought to the disk.
+4. Each takes its place in one step; a change of several is written down first (changes.py), so that whoever comes after
+   a kill finishes it. What may not be replaced is not, even if it came into being just now.
+"""
 
 import json
 import os
-import secrets
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
-from entourage.errors import FileError
-from entourage.stores.filenames import CONFIG, RUN
+from entourage.stores.changes import claimed, finish, put_all_in_place, to_disk
+from entourage.stores.claims import Claim
 from entourage.stores.paths import StrPath
+from entourage.stores.replacing import check_file, check_folder
+from entourage.stores.written import check_written
 
-__all__ = ["check_free", "new_folder", "whole_file", "write_json"]
-
-# Every folder written here holds one of these, a JSON object with the key "entourage".
-_MARKS = (CONFIG, RUN)
+__all__ = ["Outputs", "delete", "new_folder", "whole_file", "write_json"]
 
 
-def check_free(path: StrPath, *, overwrite: bool) -> Path:
-    """Raise FileError unless a file or folder of this name may be written.
+class Outputs:
+    """Files and folders that change as one, at the end of a `with` block; none of them if it raises.
 
     Parameters
     ----------
-    path : str or path-like
-        The output; the folder it is to be in must exist.
     overwrite : bool
-        Whether an output that exists may be replaced. Folders are replaced only if Entourage wrote them, never data
-        that happen to lie in the way.
-
-    Returns
-    -------
-    Path
-        The same path.
+        Whether what is there may be replaced, as far as `check_file` and `check_folder` allow it.
     """
-    path = Path(path)
-    if path.exists() and not overwrite:
-        raise FileError(f"{path} exists already; choose another name or allow overwriting (--overwrite)")
-    if path.is_dir() and any(path.iterdir()) and not _written_here(path):
-        raise FileError(f"{path} is a folder that Entourage did not write, and is never replaced; choose another name")
-    if not path.absolute().parent.is_dir():
-        raise FileError(f"the folder {path.parent} does not exist; create it or choose another one")
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise FileError(f"the folder {path.absolute().parent} cannot be written to; choose another one")
-    return path
+
+    def __init__(self, *, overwrite: bool) -> None:
+        self.overwrite = overwrite
+        self._claims: list[Claim] = []
+
+    def file(self, path: StrPath, ours: Callable[[Path], bool] | None = None) -> Path:
+        """Claim a file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write.
+        ours : callable, optional
+            As `check_file` takes it.
+
+        Returns
+        -------
+        Path
+            An empty file to write to; its ending is that of `path`.
+        """
+        new = self._claim(check_file(path, overwrite=self.overwrite, ours=ours))
+        new.touch()
+        return new
+
+    def folder(self, path: StrPath) -> Path:
+        """Claim a folder.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The folder to write.
+
+        Returns
+        -------
+        Path
+            An empty folder to fill.
+        """
+        new = self._claim(check_folder(path, overwrite=self.overwrite))
+        new.mkdir()
+        return new
+
+    def _claim(self, path: Path) -> Path:
+        self._claims.append(claimed(path))
+        return self._claims[-1].new
+
+    def __enter__(self) -> "Outputs":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                for claim in self._claims:
+                    _complete(claim.new)
+                put_all_in_place(self._claims, overwrite=self.overwrite)
+        finally:
+            try:
+                finish(self._claims)  # where Ctrl-C came between two of them
+            finally:
+                for claim in reversed(self._claims):
+                    claim.release()
 
 
 @contextmanager
-def whole_file(path: StrPath) -> Iterator[Path]:
+def whole_file(path: StrPath, *, overwrite: bool = True, ours: Callable[[Path], bool] | None = None) -> Iterator[Path]:
     """Write a file whole or not at all.
 
     Parameters
     ----------
     path : str or path-like
-        The file to write; one that exists is replaced.
+        The file to write.
+    overwrite : bool
+        Whether a file that is there is replaced.
+    ours : callable, optional
+        As `check_file` takes it.
 
     Yields
     ------
     Path
-        A temporary file beside it to write to; it takes the place of `path` only if the block succeeds.
+        A file to write to; it takes the place of `path` only if the block succeeds.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{_token()}{path.suffix}")
-    try:  # from before the file exists: Ctrl-C may come at any line
-        temporary.touch(mode=0o600)
-        yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())
-        _to_disk(temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with Outputs(overwrite=overwrite) as outputs:
+        yield outputs.file(path, ours)
 
 
 @contextmanager
-def new_folder(path: StrPath) -> Iterator[Path]:
+def new_folder(path: StrPath, *, overwrite: bool = False) -> Iterator[Path]:
     """Write a folder whole or not at all.
 
     Parameters
     ----------
     path : str or path-like
-        The folder to write; one that exists is replaced.
+        The folder to write.
+    overwrite : bool
+        Whether a folder of ours that is there is replaced.
 
     Yields
     ------
     Path
-        A temporary folder beside it to fill; it takes the place of `path` only if the block succeeds.
+        A folder to fill; it takes the place of `path` only if the block succeeds.
     """
-    path = Path(path)
-    filling, aside = (path.with_name(f".{path.name}.{kind}{_token()}") for kind in ("", "old."))
+    with Outputs(overwrite=overwrite) as outputs:
+        yield outputs.folder(path)
+
+
+def delete(path: StrPath) -> None:
+    """Delete a folder of ours; whoever is killed meanwhile leaves all of it or nothing."""
+    claim = claimed(path)
     try:
-        filling.mkdir(mode=0o700)
-        aside.mkdir(mode=0o700)
-        yield filling
-        os.chmod(filling, 0o777 & ~_umask())
-        for file in filling.rglob("*"):
-            if file.is_file():
-                os.chmod(file, 0o666 & ~_umask())  # some writers keep their files to themselves
-                _to_disk(file)
-        if path.exists():
-            os.replace(path, aside / "replaced")
-        os.replace(filling, path)
+        claim.delete()
     finally:
-        if not path.exists() and (aside / "replaced").exists():  # interrupted between the two renames
-            os.replace(aside / "replaced", path)
-        shutil.rmtree(aside, ignore_errors=True)
-        shutil.rmtree(filling, ignore_errors=True)
+        claim.release()
 
 
-def _written_here(folder: Path) -> bool:
-    for mark in _MARKS:
-        try:
-            content = json.loads((folder / mark).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        if isinstance(content, dict) and "entourage" in content:
-            return True
-    return False
-
-
-def _to_disk(file: Path) -> None:
-    """Make sure the content is on the disk before a rename is: else a power cut could leave an empty file."""
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _token() -> str:
-    """Tells the temporary names of processes and threads apart."""
-    return secrets.token_hex(6)
+def _complete(new: Path) -> None:
+    """Check what was written, let others read it, and bring it to the disk."""
+    for file in [new, *new.rglob("*")]:
+        if file.is_dir():
+            os.chmod(file, 0o777 & ~_umask())
+        else:
+            os.chmod(file, 0o666 & ~_umask())  # some writers keep their files to themselves
+            check_written(file)
+            to_disk(file)
 
 
 @cache

@@ -12,7 +12,8 @@ import numpy as np
 
 from entourage import __version__
 from entourage.errors import FileError, ModelError
-from entourage.stores.atomic import check_free, new_folder, write_json
+from entourage.stores.atomic import new_folder, write_json
+from entourage.stores.changes import settle_to_read
 from entourage.stores.filenames import CONFIG, WEIGHTS
 from entourage.stores.paths import StrPath
 
@@ -41,10 +42,9 @@ def write_model(
     overwrite : bool
         Whether an existing model may be replaced.
     """
-    folder = check_free(folder, overwrite=overwrite)
     header = {"entourage": __version__, "system": system, "layout": _LAYOUT}
     of_numpy = all(isinstance(values, np.ndarray) for values in weights.values())
-    with new_folder(folder) as filling:
+    with new_folder(folder, overwrite=overwrite) as filling:
         write_json(filling / CONFIG, header | config)
         _safetensors("numpy" if of_numpy else "torch").save_file(dict(weights), filling / WEIGHTS)
 
@@ -84,6 +84,7 @@ def model_config(folder: StrPath, *systems: str) -> dict[str, Any]:
     dict
     """
     folder = Path(folder)
+    settle_to_read(folder)
     missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
     if missing:
         raise FileError(

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from entourage.errors import FileError, InputError
+from entourage.stores.changes import settle_to_read
 from entourage.stores.paths import StrPath
 
-__all__ = ["existing", "named", "readable", "same_file"]
+__all__ = ["begins_rightly", "existing", "named", "readable", "same_file"]
 
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".parquet": b"PAR1"}
 
@@ -33,9 +34,17 @@ def existing(path: StrPath, formats: tuple[str, ...], what: str) -> Path:
         raise FileError(
             f"{path} ends in {path.suffix or 'nothing'}; {what} are read from {', '.join(formats)} files: convert it"
         )
+    settle_to_read(path)
     if not path.is_file():
         raise FileError(f"the {what} file {path} does not exist; check the path")
     return path
+
+
+def begins_rightly(path: Path) -> bool:
+    """Whether a file of vectors begins as its format does, or is empty; True for all other files."""
+    wanted = _BEGINNINGS.get(path.suffix.lower(), b"")
+    with path.open("rb") as file:
+        return file.read(len(wanted)) in (wanted, b"")
 
 
 def same_file(one: Path, other: Path) -> bool:

@@ -2,7 +2,7 @@
 
 import csv
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.errors import FileError
-from entourage.stores.atomic import check_free, whole_file
+from entourage.stores.atomic import Outputs
 from entourage.stores.paths import StrPath
+from entourage.stores.replacing import check_file, check_kept
 from entourage.stores.vectors import ENCODER
 from entourage.values import LabelArray
 
@@ -20,7 +21,7 @@ __all__ = ["check_streamable", "labels_beside", "write_blocks"]
 FORMATS = (".npz", ".parquet", ".npy")
 
 
-def check_streamable(target: StrPath, *, overwrite: bool) -> Path:
+def check_streamable(target: StrPath, *, overwrite: bool, inputs: Sequence[StrPath | None] = ()) -> Path:
     """Raise FileError unless `write_blocks` can write this file.
 
     Parameters
@@ -29,6 +30,8 @@ def check_streamable(target: StrPath, *, overwrite: bool) -> Path:
         A name that ends in .npz, .parquet or .npy.
     overwrite : bool
         Whether files that exist may be replaced.
+    inputs : sequence of paths
+        What is read, which neither this file nor the one beside it may replace.
 
     Returns
     -------
@@ -41,11 +44,11 @@ def check_streamable(target: StrPath, *, overwrite: bool) -> Path:
             f"the output {target} ends in {target.suffix or 'nothing'}; vectors are written to {', '.join(FORMATS)}: "
             "choose one of them"
         )
-    if target.is_dir():
-        raise FileError(f"{target} is a folder; wanted the name of a file: choose another name")
-    if target.suffix.lower() == ".npy":
-        check_free(labels_beside(target), overwrite=overwrite)
-    return check_free(target, overwrite=overwrite)
+    beside = labels_beside(target) if target.suffix.lower() == ".npy" else None
+    check_kept((target, beside), inputs)
+    if beside is not None:
+        check_file(beside, overwrite=overwrite, ours=_is_of_labels)
+    return check_file(target, overwrite=overwrite)
 
 
 def labels_beside(target: StrPath) -> Path:
@@ -63,8 +66,9 @@ def write_blocks(
     cameras: LabelArray | None = None,
     sequences: LabelArray | None = None,
     encoder: str | None = None,
+    overwrite: bool = True,
 ) -> None:
-    """Write vectors block by block to a file that appears whole or not at all.
+    """Write vectors block by block to a file that appears whole or not at all, together with the one beside it.
 
     Parameters
     ----------
@@ -79,21 +83,24 @@ def write_blocks(
     labels, cameras, sequences : array of shape (N,), optional
     encoder : str, optional
         The fingerprint of the encoder that made the vectors, for `encoder_of_vectors`.
+    overwrite : bool
+        Whether files that exist are replaced.
     """
     target = Path(target)
     known = {"ids": ids, "labels": labels, "cameras": cameras, "sequences": sequences}
     columns = {name: values for name, values in known.items() if values is not None}
     suffix = target.suffix.lower()
-    with whole_file(target) as temporary:
+    with Outputs(overwrite=overwrite) as outputs:
+        new = outputs.file(target)
         if suffix == ".parquet":
-            _write_parquet(temporary, blocks, dim, columns, encoder)
+            _write_parquet(new, blocks, dim, columns, encoder)
         elif suffix == ".npz":
-            _write_npz(temporary, blocks, dim, columns, encoder)
+            _write_npz(new, blocks, dim, columns, encoder)
         else:
-            with temporary.open("wb") as file:
+            beside = outputs.file(labels_beside(target), ours=_is_of_labels)
+            with new.open("wb") as file:
                 _write_array(file, blocks, (len(ids), dim))
-            with whole_file(labels_beside(target)) as beside:
-                _write_csv(beside, columns)
+            _write_csv(beside, columns)
 
 
 def _write_npz(
@@ -137,6 +144,12 @@ def _write_parquet(
             cells = [pa.array(column[rows]) for column in columns.values()]
             writer.write_table(pa.table([vectors, *cells], schema=schema))
             start = rows.stop
+
+
+def _is_of_labels(path: Path) -> bool:
+    """Whether a .csv has the columns that are written beside a .npy, and no other: else it is a table of the user's."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return set(file.readline().strip().split(",")) <= {"id", "label", "camera", "sequence"}
 
 
 def _write_csv(path: Path, columns: dict[str, LabelArray]) -> None:

@@ -8,18 +8,19 @@ with refined vectors, as they are no longer what the encoder made.
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from entourage.errors import FileError, InputError, few
-from entourage.stores.atomic import check_free, whole_file
+from entourage.stores.atomic import Outputs
 from entourage.stores.columns import check_named, known_columns
 from entourage.stores.labels import plain_column, read_labels
 from entourage.stores.paths import StrPath
 from entourage.stores.reading import existing, named, readable
+from entourage.stores.replacing import check_file
 from entourage.stores.tables import ID, LABEL, Column
 from entourage.values import Embeddings, FloatArray
 
@@ -124,16 +125,14 @@ def check_writable_like(source: StrPath, target: StrPath, *, overwrite: bool) ->
             f"the output {target.name} is not a {source.suffix} file, but vectors are written in the input's format: "
             f"call it {target.with_suffix(source.suffix)}"
         )
-    if target.is_dir():
-        raise FileError(f"{target} is a folder; wanted the name of a file: choose another name")
-    check_free(target, overwrite=overwrite)
+    check_file(target, overwrite=overwrite)
     if source.suffix.lower() == ".npz":
         with readable(source), source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             for name in arrays.files:
                 arrays[name]  # raises where an array holds Python objects, which could not be written again
 
 
-def write_like(source: StrPath, target: StrPath, vectors: FloatArray) -> None:
+def write_like(source: StrPath, target: StrPath, vectors: FloatArray, outputs: Outputs | None = None) -> None:
     """Write vectors in the format of another file, with its number type and all else that it holds.
 
     Parameters
@@ -144,18 +143,24 @@ def write_like(source: StrPath, target: StrPath, vectors: FloatArray) -> None:
         The output; it appears whole or not at all.
     vectors : array of shape (N, d)
         They take the place of the N vectors of the source.
+    outputs : Outputs, optional
+        What it changes together with; by default it is replaced alone.
     """
-    source, target = Path(source), Path(target)
-    with whole_file(target) as temporary:
+    if outputs is None:
+        with Outputs(overwrite=True) as alone:
+            return write_like(source, target, vectors, alone)
+    source = Path(source)
+    # An open file: numpy would add .npy or .npz to the name of any that does not end so, such as OUT.NPY.
+    with outputs.file(target).open("wb") as opened:
         if source.suffix.lower() == ".npy":
-            np.save(temporary, vectors.astype(_float_type(np.load(source, mmap_mode="r").dtype)))
+            np.save(opened, vectors.astype(_float_type(np.load(source, mmap_mode="r").dtype)))
         elif source.suffix.lower() == ".npz":
             with readable(source), source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 name = _npz_vectors(source, arrays)
                 held = {key: arrays[key] for key in arrays.files if key != ENCODER}
-            np.savez(temporary, **held | {name: vectors.astype(_float_type(held[name].dtype))})
+            np.savez(opened, **held | {name: vectors.astype(_float_type(held[name].dtype))})
         else:
-            _write_parquet_like(source, temporary, vectors)
+            _write_parquet_like(source, opened, vectors)
 
 
 def _columns(path: Path, wanted: dict[str, tuple[Column, str | None]]) -> dict[str, NDArray[Any]]:
@@ -236,7 +241,7 @@ def _list_column(table: "pa.Table", name: str) -> NDArray[Any]:
     return values.reshape(len(column), -1)
 
 
-def _write_parquet_like(source: Path, target: Path, vectors: FloatArray) -> None:
+def _write_parquet_like(source: Path, target: IO[bytes], vectors: FloatArray) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,7 +14,9 @@ from entourage.stores import whole_file
 from entourage.training.history import History
 from entourage.training.settings import Checkpointing
 
-__all__ = ["copied", "load_checkpoint", "save_checkpoint"]
+__all__ = ["copied", "is_checkpoint", "load_checkpoint", "save_checkpoint"]
+
+_LENGTH, _BEGINNING = 8, b'{"__metadata__":{"state":'  # safetensors: the length of the header, then the header
 
 
 def copied(model: nn.Module) -> dict[str, Tensor]:
@@ -64,12 +67,21 @@ def save_checkpoint(
                 numbers[slot] = value
     state = {"fingerprint": checkpointing.fingerprint, "history": asdict(history), "optimizer": numbers}
     try:
-        with whole_file(checkpointing.path) as temporary:
+        with whole_file(checkpointing.path, ours=is_checkpoint) as temporary:
             save_file(tensors, temporary, metadata={"state": json.dumps(state)})
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(
             f"the checkpoint {checkpointing.path} cannot be written ({error}); free some space or choose another folder"
         ) from error
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file begins as those that `save_checkpoint` writes, even if it was cut short; or is empty."""
+    with path.open("rb") as file:
+        beginning = file.read(_LENGTH + len(_BEGINNING))
+    return not beginning or beginning[_LENGTH:] == _BEGINNING
 
 
 def load_checkpoint(

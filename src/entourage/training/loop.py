@@ -11,7 +11,7 @@ evaluates, writes and reports.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from torch import Tensor, nn
@@ -103,10 +103,11 @@ def fit_model(
             epoch, measured = history.epoch + 1, _Measured()
             _set_rates(optimizer, rates, settings.rate_factor(epoch))
             if epoch > 0:
-                with torch_randomness(settings.seed, epoch, distributed.rank()):
+                randomness = torch_randomness(settings.seed, epoch, distributed.rank())
+                with randomness:
                     drawn = _sized(batches(epoch))
-                    pace.start(epoch, len(drawn), history.best_score)
-                    measured = _train_epoch(model, optimizer, drawn, loss, settings.clip, pace)
+                pace.start(epoch, len(drawn), history.best_score)
+                measured = _train_epoch(model, optimizer, drawn, loss, randomness, settings.clip, pace)
                 distributed.share_state(model)  # the statistics of a batch norm differ between processes
             model.eval()
             due = epoch % settings.evaluate_every == 0 or epoch == settings.epochs
@@ -142,15 +143,17 @@ def _train_epoch(
     optimizer: Optimizer,
     batches: Batches[Batch],
     loss: Callable[[Batch], Tensor],
+    randomness: AbstractContextManager[object],
     clip: float | None,
     pace: Pace,
 ) -> _Measured:
-    """One pass over the batches."""
+    """One pass over the batches; what the loss draws, dropout for instance, it draws from `randomness`."""
     model.train()
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     total = 0.0
     for batch in batches:
-        value = loss(batch)
+        with randomness:
+            value = loss(batch)
         number = value.item()
         _check_finite(number, "loss", pace)
         optimizer.zero_grad(set_to_none=True)

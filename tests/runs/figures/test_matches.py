@@ -42,6 +42,7 @@ def test_what_scores_leave_out_has_no_rank_and_is_not_counted():
         ([1, 2, 3, 4], [1, 2, 31, 40], False, "2 of 4 matches fell from ranks 3, 4 to 31, 40"),
         ([1, 2, 3, 4], [3, 1, 40, 2], False, "1 of 4 matches fell from rank 3 to 40"),  # what left counts most
         ([1, 2, 9, 9], [2, 3, 9, 9], False, "2 of 4 matches fell from ranks 1, 2 to 2, 3"),  # all stayed
+        ([1], [3], False, "the only match fell from rank 1 to 3"),
         ([9, 1, 7, 8], [2, 1, 3, 8], True, "2 of 4 matches rose from ranks 9, 7 to 2, 3"),
         (
             [1, 2, 3, 4, 5],

@@ -12,6 +12,7 @@ from entourage.refiner.paper.settings import PaperSettings
 from entourage.refiner.refining import RefiningEstimator
 from entourage.runtime.extras import needs_training
 from entourage.runtime.progress import ShowProgress, shows_progress
+from entourage.runtime.randomness import network_to_fill
 from entourage.training.history import History
 
 if TYPE_CHECKING:
@@ -189,4 +190,5 @@ class PaperRefiner(RefiningEstimator):
     def _network(self, arrays: dict[str, np.ndarray]) -> "PaperNetwork":
         with needs_training("the published recipe"):
             from entourage.refiner.paper.network import PaperNetwork
-        return PaperNetwork(self.n_features_in_, self.n_blocks, self.out_dim).set_arrays(arrays)
+        network = network_to_fill(lambda: PaperNetwork(self.n_features_in_, self.n_blocks, self.out_dim))
+        return network.set_arrays(arrays)

@@ -7,17 +7,18 @@ write_figure("drift", run, "drift.png")
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from entourage.errors import InputError
+from entourage.errors import EntourageError, InputError
 from entourage.runs.figures.options import FigureOptions
 from entourage.runs.refinement_run import RefinementRun
 from entourage.runs.training_run import TrainingRun
 from entourage.runtime.config import check_name
-from entourage.stores import check_free
+from entourage.stores import check_file, check_kept
 from entourage.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -207,12 +208,22 @@ def write_figure(
     allowed = (*ENDINGS, *motion.ENDINGS) if kind in FIGURES and FIGURES[kind].motion else ENDINGS
     if out.suffix.lower() not in allowed:
         raise InputError(f"the picture is to be written to {out}; wanted a name that ends in {', '.join(allowed)}")
-    check_free(out, overwrite=overwrite)
+    check_file(out, overwrite=overwrite)
+    _check_spares_pictures(out, run)
     if moves:
         motion.check_motion(out)  # what is missing is named before the work
-        motion.write_motion(draw_motion(kind, run, options), out, progress=run.progress)
+        motion.write_motion(draw_motion(kind, run, options), out, overwrite=overwrite, progress=run.progress)
     else:
-        save(draw(kind, run, options), out)
+        save(draw(kind, run, options), out, overwrite=overwrite)
+
+
+def _check_spares_pictures(out: Path, run: RefinementRun | TrainingRun) -> None:
+    """Refuse to replace a picture of an item by a picture of the run."""
+    if out.exists():
+        inputs: list[Path] = []
+        with suppress(EntourageError, OSError):  # pictures that are gone cannot be lost
+            inputs = [path for path in run.picture_files() if path.name == out.name]
+        check_kept((out,), inputs)
 
 
 def _lacks(kind: FigureKind, run: RefinementRun | TrainingRun, options: FigureOptions) -> str | None:

@@ -50,7 +50,8 @@ def _in_words(before: IntArray, after: IntArray, *, rose: bool) -> str:
     rows = np.flatnonzero(moved)[np.argsort(better[moved], kind="stable")]
     ends = [_listed(each[rows]) for each in (before, after)]
     ranks = "rank" if len(rows) == 1 else "ranks"
-    return f"{len(rows):,} of {count:,} matches {'rose' if rose else 'fell'} from {ranks} {ends[0]} to {ends[1]}"
+    which = "the only match" if count == 1 else f"{len(rows):,} of {count:,} matches"
+    return f"{which} {'rose' if rose else 'fell'} from {ranks} {ends[0]} to {ends[1]}"
 
 
 def _listed(ranks: IntArray) -> str:

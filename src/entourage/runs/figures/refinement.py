@@ -183,24 +183,20 @@ def grid(run: RefinementRun, options: FigureOptions) -> "Figure":
     rows = _scored_rows(run, options, MOST_REFINED)
     items = run.items if rows is None else run.items.take(rows)
     counts = _neighbor_counts(run, len(items if run.context is None else run.context) - 1)
+    raw = _scores(items, run.context)  # what no number of neighbours changes
     scores = []
     for done, k in enumerate(counts):
-        scores.append(_scores_by_step(run, items, k))
+        scores.append(_scores_by_step(run, items, k) or [raw])
         if run.progress:
             run.progress("refining with other settings", done + 1, len(counts))
-    first = min(1, run.n_steps)  # at e_0 nothing depends on neighbours
-    values = {
-        f"{title}, %": [[each[name] for each in row[first:]] for row in scores] for title, name in _SCORES.items()
-    }
-    raw = {f"{title}, %": scores[0][0][name] for title, name in _SCORES.items()}
     return draw_grids(
-        values,
+        {title: [[each[title] for each in row] for row in scores] for title in raw},
         counts,
-        range(first, run.n_steps + 1),
+        range(min(1, run.n_steps), run.n_steps + 1),
         "neighbours k",
         "steps T",
         f"Scores by neighbours and steps, {_count(len(items), len(run.items))}",
-        references=raw if first else None,
+        references=raw if run.n_steps else None,
         used=(int(run.refiner.n_neighbors_), run.n_steps),
     )
 
@@ -211,18 +207,20 @@ def _neighbor_counts(run: RefinementRun, available: int) -> list[int]:
 
 
 def _scores_by_step(run: RefinementRun, items: Embeddings, k: int) -> list[dict[str, float]]:
-    """Metrics in percent after 0..T steps with k neighbours."""
+    """Scores after 1..T steps with k neighbours."""
     refiner = run.refiner.with_neighbors(k)
-    queries = refined_steps(refiner, items, run.context, run.n_steps)
+    queries = refined_steps(refiner, items, run.context, run.n_steps).steps
     gallery: Sequence[Embeddings | None] = [None] * len(queries)
     if run.context is not None:
         among = refined_steps(refiner, run.context, None, run.n_steps)
         gallery = [run.context.replace_vectors(step) for step in among.steps]
-    steps = []
-    for step, target in zip(queries.steps, gallery, strict=True):
-        scores = evaluate_embeddings(items.replace_vectors(step), target, nmi=False)
-        steps.append({name: 100 * scores.metrics[name] for name in _SCORES.values()})
-    return steps
+    return [_scores(items.replace_vectors(queries[t]), gallery[t]) for t in range(1, len(queries))]
+
+
+def _scores(items: Embeddings, gallery: Embeddings | None) -> dict[str, float]:
+    """Scores in percent, by the title they have in a figure."""
+    metrics = evaluate_embeddings(items, gallery, nmi=False).metrics
+    return {f"{title}, %": 100 * metrics[name] for title, name in _SCORES.items()}
 
 
 # ---- shared ------------------------------------------------------------------------------------------------------

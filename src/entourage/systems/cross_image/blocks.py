@@ -21,6 +21,7 @@ from torch.utils.checkpoint import checkpoint
 from entourage.errors import InputError
 from entourage.refiner.paper.attention import CrossAttention
 from entourage.refiner.paper.projections import glorot_linear
+from entourage.runtime.randomness import network_to_fill
 from entourage.stores import read_model, usable_model, write_model
 
 __all__ = ["CrossImageBlocks", "load_blocks", "save_blocks"]
@@ -181,7 +182,10 @@ class CrossImageBlocks(nn.Module):
         parts, order = [], []
         for some, wanted, asked in _groups(j, pairs_at_once):
             inputs = vectors[i[wanted]], context[some]  # (g, m, d), (g, L, d)
-            phi = checkpoint(self.given, *inputs, use_reentrant=False) if recompute else self.given(*inputs)
+            if recompute:  # nothing is drawn in it, so that the caller's random state is left alone
+                phi = checkpoint(self.given, *inputs, use_reentrant=False, preserve_rng_state=False)
+            else:
+                phi = self.given(*inputs)
             parts.append(phi[asked])
             order.append(wanted[asked])
         return torch.cat(parts)[torch.cat(order).argsort()]
@@ -239,6 +243,6 @@ def load_blocks(folder: str | PathLike[str]) -> CrossImageBlocks:
     """
     config, weights = read_model(folder, _KIND, "torch")
     with usable_model(folder):
-        blocks = CrossImageBlocks(**config["options"])
+        blocks = network_to_fill(lambda: CrossImageBlocks(**config["options"]))
         blocks.load_state_dict(weights)
     return blocks.eval()

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from entourage.errors import ModelError
+from entourage.runtime.randomness import network_to_fill
 from entourage.stores import read_model, usable_model, write_model
 from entourage.stores.filenames import CONFIG, NETWORK
 from entourage.systems.intra_batch.network import MessagePassing
@@ -100,8 +101,8 @@ def load_network(run: str | PathLike[str]) -> TrainedNetwork:
         )
     config, weights = read_model(folder, _SYSTEM, "torch")
     with usable_model(folder):
-        network = MessagePassing(**config["network"])
-        head = ClassHead(network.dim, len(config["classes"]))
+        network = network_to_fill(lambda: MessagePassing(**config["network"]))
+        head = network_to_fill(lambda: ClassHead(network.dim, len(config["classes"])))
         torch.nn.ModuleDict({"network": network, "head": head}).load_state_dict(weights)
         n_classes, per_class = config["batch"]
         trained = TrainedNetwork(network, head, config["classes"], config["temperature"], (n_classes, per_class))

@@ -148,7 +148,7 @@ def test_arrays_and_labels_are_compared_as_their_halves_are():
         for name, values in of_halves.result(method).per_query.items():
             np.testing.assert_array_equal(own.result(method).per_query[name], values)
     assert {row["method"] for row in own.document()["methods"]} == {"raw", "alpha-qe-8-3"}
-    assert own.table().splitlines()[0].split()[:2] == ["method", "R@1"]
+    assert own.table().splitlines()[0].startswith("method")
 
 
 def test_a_split_of_ones_own_is_one_word_for_each_item():

@@ -4,6 +4,12 @@ import torch
 pytest.register_assert_rewrite("tests.cli.shop")  # an assertion that fails there shows its values, as in a test
 
 
+@pytest.fixture(autouse=True)
+def silent_commands(monkeypatch):
+    """Commands print no lines of progress, however slow the machine is; tests of these lines undo it."""
+    monkeypatch.setattr("entourage.runtime.progress.SILENT_SECONDS", 3600.0)
+
+
 @pytest.fixture(scope="module")
 def one_thread():
     """For small products, which are fastest on one thread and least disturbed by other work on the machine."""

@@ -26,6 +26,29 @@ def test_every_public_name_resolves_and_comes_from_its_home():
         assert name == "__version__" or value.__name__ == name
 
 
+def test_no_public_name_is_that_of_a_module_which_would_take_its_place_once_imported():
+    modules = {found.name for found in pkgutil.iter_modules(entourage.__path__)}
+    assert modules & set(entourage.__all__) == set()
+    for name, home in entourage._HOMES.items():  # nor inside the package where it lives
+        assert f"entourage.{home}.{name}" not in MODULES
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "from entourage import compare, doctor, search",
+        "import entourage.comparison.measuring, entourage.comparison.diagnosis, entourage.neighbors",
+        "import entourage.comparison, entourage.cli.compare, entourage.cli.doctor",
+        "import entourage.comparison.diagnosis as diagnosis; assert diagnosis.__name__.endswith('diagnosis')",
+    ],
+)
+def test_public_functions_are_functions_whatever_was_imported_before(first):
+    code = f"{first}\nfrom entourage import *\nfrom entourage import compare, doctor, search\nimport entourage"
+    kinds = "{type(f).__name__ for f in (compare, doctor, search, evaluate, entourage.compare, entourage.doctor)}"
+    run = subprocess.run([sys.executable, "-c", f"{code}\nprint({kinds})"], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "{'function'}"
+
+
 def test_a_name_that_is_not_there_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Refiner'"):
         _ = entourage.Refiner

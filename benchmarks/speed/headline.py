@@ -17,7 +17,6 @@ import numpy as np
 from entourage import ContextRefiner
 from entourage.neighbors import search
 from entourage.refiner.graph import Graph
-from entourage.refiner.relations import relation_features
 from entourage.refiner.universal import universal_network
 from entourage.values import Embeddings, Neighbors
 from samples import clustered_items

@@ -7,10 +7,10 @@ import pytest
 from tests.comparison.samples import clusters
 
 from entourage.baselines import QueryExpansion, Raw, VectorMethod
-from entourage.comparison.measuring import compare_split
+from entourage.comparison.measuring import compare, compare_split
 from entourage.comparison.methods import METHODS, MethodSpec
 from entourage.comparison.splits import split_half
-from entourage.errors import InputError
+from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
 from entourage.values import Embeddings
 
@@ -134,6 +134,36 @@ def test_progress_counts_methods_and_seeds():
     reports = []
     compare_split(*split_half(clusters()), ["pca-whitening"], seeds=2, progress=lambda *report: reports.append(report))
     assert [done for _, done, total in reports] == [0, 2, 3, 4] and {total for *_, total in reports} == {4}
+
+
+# ---- arrays ------------------------------------------------------------------------------------------------------
+
+
+def test_arrays_and_labels_are_compared_as_their_halves_are():
+    items = clusters(n_classes=8)
+    own = compare(items.vectors, items.labels, ["alpha-qe-8-3"])
+    assert own.protocol["split"] == "half of the classes"
+    of_halves = compare_split(*split_half(items), ["alpha-qe-8-3"])
+    for method in ("raw", "alpha-qe-8-3"):
+        for name, values in of_halves.result(method).per_query.items():
+            np.testing.assert_array_equal(own.result(method).per_query[name], values)
+    assert {row["method"] for row in own.document()["methods"]} == {"raw", "alpha-qe-8-3"}
+    assert own.table().splitlines()[0].startswith("method")
+
+
+def test_a_split_of_ones_own_is_one_word_for_each_item():
+    items = clusters(n_classes=8)
+    words = np.where(np.arange(len(items)) % 2, "train", "test")
+    with pytest.warns(EntourageWarning, match="test classes are training classes too") as caught:
+        comparison = compare(items.vectors, items.labels, "raw", split=words)
+    assert caught[0].filename == __file__  # where the user called
+    assert comparison.protocol["test_items"] == (words == "test").sum()
+    for split, message in (
+        ("third", "the split is 'third'; wanted half, or the word"),
+        (words[:3], "the split has shape"),
+    ):
+        with pytest.raises(InputError, match=message):
+            compare(items, split=split)
 
 
 # ---- what cannot be compared -------------------------------------------------------------------------------------

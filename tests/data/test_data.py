@@ -94,7 +94,8 @@ def test_an_option_of_another_dataset_is_refused(tmp_path):
         (
             "glyphs",
             {"perclass": 3},
-            "unknown option 'perclass' of glyphs; wanted one of per_class, size, seed, max_classes (did you mean per_class?)",
+            "unknown option 'perclass' of glyphs; wanted one of per_class, size, seed, max_classes "
+            "(did you mean per_class?)",
         ),
         (
             "table.csv",

@@ -93,6 +93,47 @@ def test_a_polars_frame_keeps_its_columns(refiner, vectors):
     close(refined, refiner.transform(vectors))
 
 
+LISTS = {
+    "pandas lists": lambda X: pd.Series(X.tolist(), index=[f"row {i}" for i in range(len(X))], name="vector"),
+    "pandas arrays": lambda X: pd.Series(list(X.astype(np.float32)), name="vector"),
+    "pandas frame": lambda X: pd.DataFrame({"vector": X.tolist()}, index=np.arange(len(X))[::-1]),
+    "polars lists": lambda X: pl.Series("vector", X.tolist(), dtype=pl.List(pl.Float32)),
+    "polars arrays": lambda X: pl.Series("vector", X.astype(np.float32)),
+    "polars frame": lambda X: pl.DataFrame({"vector": X.tolist()}),
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_a_column_of_lists_comes_back_as_one(refiner, vectors, kind):
+    given = LISTS[kind](vectors)
+    refined = refiner.transform(given)
+    expected = refiner.transform(vectors)
+    assert type(refined) is type(given)
+    if "frame" in kind:
+        assert list(refined.columns) == ["vector"]
+    else:
+        assert refined.name == "vector"
+    if "pandas" in kind:
+        assert refined.index.equals(given.index)
+        column = refined["vector"] if "frame" in kind else refined
+        first = (given["vector"] if "frame" in kind else given).iloc[0]
+        assert type(column.iloc[0]) is type(first)
+    else:
+        column = refined["vector"] if "frame" in kind else refined
+        assert type(column.dtype) is (pl.Array if "arrays" in kind else pl.List)
+    close(np.stack([np.asarray(row) for row in column]), expected, places=6)
+
+
+def test_a_column_of_lists_names_no_columns_and_serves(vectors):
+    column = pd.Series(vectors.tolist())
+    refiner = ContextRefiner(5).fit(column)
+    assert refiner.n_features_in_ == 32 and not hasattr(refiner, "feature_names_in_")
+    served = refiner.serve(column)
+    assert isinstance(served.refined_gallery, pd.Series) and isinstance(served.transform(vectors[:3]), np.ndarray)
+    framed = ContextRefiner(5).set_output(transform="pandas").fit(column).transform(column)
+    assert framed.shape == (72, 32)
+
+
 def refitted(refiner, frame):
     """A refiner that learned the same from a frame of the same kind."""
     X, y = clusters(seed=0, n_classes=6)

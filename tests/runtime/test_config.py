@@ -185,7 +185,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones_and_the_nearest(name, kn
         (
             ["drift", "query"],
             "of kept",
-            "unknown figure 'qurey' of kept; wanted one of query (did you mean query?)",
+            "unknown figure 'qurey' of kept; wanted one of drift, query (did you mean query?)",
         ),
         (["drift"], "", "unknown figure 'qurey'; wanted one of drift"),
         ([], "of kept", "unknown figure 'qurey' of kept; wanted none, as there are none to choose from: leave it out"),

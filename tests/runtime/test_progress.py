@@ -7,13 +7,18 @@ import pkgutil
 import re
 import subprocess
 import sys
+import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import entourage
+from entourage import systems
+from entourage.cli import app
 from entourage.errors import InputError
-from entourage.runtime.display import Lines, Stage, bars
+from entourage.runtime.display import Lines, Stage, bars, patient_lines
 from entourage.runtime.progress import reported, shows_progress, terminal_progress
 
 
@@ -79,6 +84,22 @@ def test_what_changes_in_brackets_is_said_now_and_then_and_what_was_kept_always(
     ]
 
 
+def test_what_is_soon_done_writes_nothing_and_what_is_not_says_what_is_going_on():
+    quick, slow = [], []
+    with patient_lines(quick.append, seconds=30) as show:
+        show("searching", 0, 2)
+        show("searching", 2, 2)
+    assert quick == []
+    with patient_lines(slow.append, seconds=0.05) as show:
+        show("comparing (raw)", 0, 4)
+        show("comparing (relational)", 1, 4)
+        deadline = time.monotonic() + 10
+        while not slow and time.monotonic() < deadline:  # no report comes meanwhile
+            time.sleep(0.01)
+        show("searching", 0, 9)
+    assert [line.partition(":")[0] for line in slow] == ["comparing (relational)", "searching"]
+
+
 # ---- time ----------------------------------------------------------------------------------------------------------
 
 
@@ -94,6 +115,12 @@ def test_parts_done_before_a_resumed_work_began_say_nothing_of_its_speed():
     assert stage.left(now=1.0) is None
     stage.update("embedding", 95, 100, now=50.0)
     assert stage.left(now=50.0) == 50
+
+
+def test_methods_that_are_compared_say_nothing_of_how_long_the_next_will_take():
+    stage = Stage("comparing (raw, seed 0)", 0, 4, now=0.0)
+    stage.update("comparing (relational, seed 0)", 3, 4, now=12.0)  # and then it takes a minute
+    assert stage.left(now=12.0) is None and stage.elapsed(now=99.0) == 99
 
 
 def last_frame(text: str) -> list[str]:
@@ -124,9 +151,9 @@ def test_an_estimate_that_time_has_overtaken_is_not_shown(clock, monkeypatch, ca
     monkeypatch.setenv("FORCE_COLOR", "1")
     for waited, shown in ((2, "2/4 0:00:08, 0:00:04 left"), (99, "2/4 0:01:45")):
         with bars(clock) as show:
-            show("comparing (raw)", 0, 4)
+            show("embedding (shard 1)", 0, 4)
             clock.now += 6
-            show("comparing (lda)", 2, 4)
+            show("embedding (shard 2)", 2, 4)
             clock.now += waited
         assert last_frame(capsys.readouterr().err)[-1].endswith(shown)
 
@@ -140,6 +167,19 @@ def test_where_standard_error_is_no_terminal_lines_are_written(capsys):
     with terminal_progress(log=False) as progress:
         progress("searching", 0, 2)
     assert capsys.readouterr() == ("", "searching\n")
+
+
+@pytest.mark.parametrize("command", ["evaluate v.npz", "doctor v.npz", "compare v.npz --methods raw", "refine v.npz"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_commands_that_take_long_write_lines_unless_json_is_asked_for(command, as_json, sample, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("entourage.runtime.progress.patient_lines", lambda write, seconds: nullcontext(Lines(write)))
+    np.savez("v.npz", vectors=sample[0], labels=sample[1])
+    options = ["--out", "o.npz"] * command.startswith("refine") + ["--json"] * as_json
+    outcome = CliRunner().invoke(app, [*command.split(), *options])
+    assert outcome.exit_code == 0
+    lines = [line for line in outcome.stderr.splitlines() if not line.startswith("warning: ")]
+    assert (lines == []) == as_json, outcome.stderr
 
 
 @pytest.mark.parametrize("level", [logging.INFO, logging.WARNING])
@@ -179,9 +219,13 @@ def calls_with_progress():
         value = getattr(entourage, name)
         members = inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else [(name, value)]
         for member, call in members:
-            if not member.startswith("_") and callable(call) and "progress" in inspect.signature(call).parameters:
+            if (
+                not member.startswith(("_", "set_"))
+                and callable(call)
+                and "progress" in inspect.signature(call).parameters
+            ):
                 yield f"{name}.{member}", call
-    for found in pkgutil.walk_packages(entourage.systems.__path__, "entourage.systems."):
+    for found in pkgutil.walk_packages(systems.__path__, "entourage.systems."):
         module = importlib.import_module(found.name)
         for name in getattr(module, "__all__", ()):
             if name.startswith("train_"):
@@ -191,7 +235,13 @@ def calls_with_progress():
 def test_every_public_call_that_takes_a_progress_takes_true_and_says_so():
     calls = dict(calls_with_progress())
     assert {name.split(".")[0] for name in calls} >= set(PUBLIC)
-    assert [name for name, call in calls.items() if not getattr(call, "shows_progress", False)] == []
+    assert [name for name, call in calls.items() if not is_decorated(call)] == []
+
+
+def is_decorated(call) -> bool:
+    """Whether shows_progress is among what wraps a function, beneath scikit-learn's own wrapping."""
+    own = shows_progress.__code__.co_filename
+    return call.__code__.co_filename == own or (hasattr(call, "__wrapped__") and is_decorated(call.__wrapped__))
 
 
 @pytest.fixture(scope="module")
@@ -204,15 +254,18 @@ def sample():
 @pytest.mark.parametrize(
     ("call", "title"),
     [
-        (lambda X, y: entourage.search(X, progress=True), "searching"),
+        (lambda X, y: entourage.search(X, progress=True), "searching neighbours"),
         (lambda X, y: entourage.evaluate(X, y, nmi=False, progress=True), "ranking"),
         (lambda X, y: entourage.doctor(X, y, progress=True), "ranking"),
         (lambda X, y: entourage.compare(X, y, ["alpha-qe-8-3"], progress=True), "comparing (raw, seed 0)"),
-        (lambda X, y: entourage.ContextRefiner(3).fit(X, progress=True), "searching"),
+        (lambda X, y: entourage.ContextRefiner(3).fit(X, progress=True), "searching neighbours"),
         (lambda X, y: entourage.ContextRefiner(3).fit_transform(X, progress=True), "refining"),
-        (lambda X, y: entourage.ContextRefiner(3).fit(X).transform(X, progress=True), "searching"),
-        (lambda X, y: entourage.ContextRefiner(3).fit(X).transform_both(X[:9], X, progress=True), "searching"),
-        (lambda X, y: entourage.ContextRefiner(3).fit(X).serve(X, progress=True), "searching"),
+        (lambda X, y: entourage.ContextRefiner(3).fit(X).transform(X, progress=True), "searching neighbours"),
+        (
+            lambda X, y: entourage.ContextRefiner(3).fit(X).transform_both(X[:9], X, progress=True),
+            "searching neighbours",
+        ),
+        (lambda X, y: entourage.ContextRefiner(3).fit(X).serve(X, progress=True), "searching neighbours"),
         (lambda X, y: list(entourage.ContextRefiner(3).fit(X).iter_steps(X, progress=True)), "refining"),
     ],
 )

@@ -61,7 +61,7 @@ def compare(
     check_labelled(items, vectors, "--labels")
     training, test = split_half(items) if split == "half" else _split_by_file(items, vectors, split)
     described = "half of the classes" if split == "half" else f"given by {split}"
-    with terminal_progress(log=not as_json) as progress:
+    with terminal_progress(log=not as_json, patient=True) as progress:
         comparison = compare_split(training, test, chosen, seeds=seeds, at=asked, split=described, progress=progress)
     print_warnings(list(comparison.warnings))
     document = comparison.document()

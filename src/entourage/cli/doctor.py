@@ -24,6 +24,6 @@ def doctor(
 
     from entourage.comparison.diagnosis import examine
 
-    with terminal_progress(log=not as_json) as progress:
+    with terminal_progress(log=not as_json, patient=True) as progress:
         diagnosis = examine(items, progress=progress)
     print_report(diagnosis.document(), as_json, facts(diagnosis.protocol), diagnosis.table(), diagnosis.verdict)

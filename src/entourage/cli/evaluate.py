@@ -67,7 +67,7 @@ def evaluate(
             if gallery_labels is not None and np.any(np.asarray(target.labels, str) != np.asarray(items.labels, str)):
                 raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
             target = None  # one set, in which no item finds itself
-    with terminal_progress(log=not as_json) as progress:
+    with terminal_progress(log=not as_json, patient=True) as progress:
         scores = evaluate_embeddings(
             items, target, at=asked, no_match=no_match, junk=junk, nmi=nmi, seed=seed, progress=progress
         )

@@ -71,7 +71,7 @@ def fit(
     items = read_vectors(vectors, labels=labels, id_column=id_column, label_column=label_column)
     check_labelled(items, vectors, "--labels")
     try:
-        with terminal_progress(log=not as_json) as progress:
+        with terminal_progress(log=not as_json, patient=True) as progress:
             report = fit_to_folder(
                 refiner, items, out, protect=protected, resume=resume, overwrite=overwrite, progress=progress
             )

@@ -43,6 +43,6 @@ def plot(
     from entourage.runtime.progress import terminal_progress
 
     options = FigureOptions(query, points, seed, slices)
-    with collected_warnings(lambda text: print_warnings([text])), terminal_progress() as progress:
+    with collected_warnings(lambda text: print_warnings([text])), terminal_progress(patient=True) as progress:
         write_figure(kind, open_run(run, progress=progress), out, options, overwrite=overwrite)
     typer.echo(f"Written to {out}")

@@ -123,7 +123,7 @@ def refine(
         context_texts=context_texts,
         overwrite=overwrite,
     )
-    with terminal_progress(log=not as_json) as progress:
+    with terminal_progress(log=not as_json, patient=True) as progress:
         result = refine_file(request, progress=progress)
     print_warnings(list(result.warnings))
     tables: list[Table | str] = [facts({**result.protocol, **result.metrics}, percent={"estimated_purity"})]

@@ -20,6 +20,7 @@ from entourage.evaluation.bootstrap import RESAMPLES
 from entourage.evaluation.names import check_cutoffs, check_depth
 from entourage.refiner.rehearsal import FOLDS
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
+from entourage.runtime.warnings import warn_caller
 from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, as_embeddings, label_codes, shared_codes
 
@@ -62,7 +63,7 @@ def compare(
     Returns
     -------
     Comparison
-        `print` shows it as a table.
+        `print` shows it as a table. Each of its warnings is also issued as an EntourageWarning.
 
     Examples
     --------
@@ -70,10 +71,10 @@ def compare(
     >>> y = np.repeat(np.arange(8), 6)
     >>> X = rng.normal(size=(8, 5))[y] + rng.normal(size=(48, 5))
     >>> comparison = compare(X, y, ["alpha-qe-8-3"])
-    >>> comparison
-    Comparison(2 methods on 24 test items; highest MAP@R: alpha-qe-8-3, R@1 62.50 %, MAP@R 48.25 %)
-    >>> comparison.document()["methods"][0]["method"]
-    'raw'
+    >>> [row["method"] for row in comparison.document()["methods"]]
+    ['raw', 'alpha-qe-8-3']
+    >>> comparison.table().splitlines()[0].split()[0]
+    'method'
     """
     specs = select_methods(methods)  # before any work
     items = as_embeddings(X, y, name="X")
@@ -82,7 +83,10 @@ def compare(
     half = isinstance(split, str) and split == "half"
     training, test = split_half(items) if half else split_given(items, split)
     described = "half of the classes" if half else "as given"
-    return compare_split(training, test, specs, seeds=seeds, at=at, split=described, progress=progress)
+    comparison = compare_split(training, test, specs, seeds=seeds, at=at, split=described, progress=progress)
+    for warning in comparison.warnings:
+        warn_caller(warning)
+    return comparison
 
 
 def compare_split(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from entourage.errors import InputError
-from entourage.values import check_unique, checked_column, set_frozen
+from entourage.values import brief, check_unique, checked_column, set_frozen
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -24,6 +24,8 @@ class ImageArray:
     """(N,) the class of each, integers or text."""
     ids: np.ndarray = None  # type: ignore[assignment]  # an array once it is built
     """(N,) text, unique; by default the rows as text, "0".."N-1"."""
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         pixels = np.asarray(self.pixels)

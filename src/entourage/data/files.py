@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from entourage.errors import CorruptImage, FileError, InputError
 from entourage.stores.reading import regular
-from entourage.values import check_unique, checked_column, set_frozen
+from entourage.values import brief, check_unique, checked_column, set_frozen
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -39,6 +39,8 @@ class ImageFiles:
     """(N,) which camera took each picture: one of the same label by the query's camera does not count as found."""
     sequences: np.ndarray | None = None
     """(N,) which sequence each picture belongs to, frames of one video for instance: a query does not find its own."""
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         count = len(self.names)

@@ -22,7 +22,7 @@ from entourage.encoders.vectors import check_takes
 from entourage.errors import EntourageWarning, InputError, ModelError
 from entourage.runtime.devices import device_named
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
-from entourage.values import without_direction
+from entourage.values import brief, without_direction
 
 __all__ = ["Embeddable", "Shard", "embed", "embed_shards", "shard_rows"]
 
@@ -39,6 +39,9 @@ class Shard(NamedTuple):
     """(n, d) float32 unit vectors."""
     corrupt: list[str]
     """Paths of the pictures that cannot be decoded, and are missing from the rows."""
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @shows_progress

@@ -31,7 +31,7 @@ from entourage.refiner.serving import PreparedGallery
 from entourage.refiner.settings import MOST_NEIGHBORS
 from entourage.runtime.checks import check_not_negative, check_positive, check_share, check_whole
 from entourage.runtime.progress import Progress
-from entourage.values import Embeddings, FloatArray, IntArray
+from entourage.values import Embeddings, FloatArray, IntArray, brief
 
 __all__ = ["RelationalNetwork"]
 
@@ -60,6 +60,8 @@ class RelationalNetwork:
     """The network for sparser galleries; None if this one serves all."""
     usual_purity: float = 0.0
     """The estimated purity of the galleries that the scorer was adapted to."""
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         if self.base_map is not None:

@@ -19,7 +19,7 @@ from entourage.refiner.memory import same_items, with_fitted
 from entourage.refiner.serving import RefinesQueries, ServedGallery
 from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS
 from entourage.runtime.checks import check_whole
-from entourage.runtime.progress import Progress, ShowProgress, reported, shows_progress
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.stores import model_config, read_model, usable_model, write_model
 from entourage.values import Attention, Embeddings, FloatArray, IntArray, LabelArray, Trajectory
@@ -245,6 +245,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         states = self._states(among, self.n_steps_, progress)
         return Trajectory(np.stack([among.wanted(e) for e, _, _ in states]), among.ids)
 
+    @shows_progress
     def iter_steps(
         self, X: Any, context: Any = None, *, steps: int | None = None, progress: ShowProgress = None
     ) -> Iterator[FloatArray]:
@@ -261,9 +262,8 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
             e^t, for t = 0..T, in float32.
         """
         among = self._among(X, context)
-        with reported(progress) as report:
-            for e, _, _ in self._states(among, self._n_steps(steps), report):
-                yield among.wanted(e)
+        for e, _, _ in self._states(among, self._n_steps(steps), progress):
+            yield among.wanted(e)
 
     @shows_progress
     def attention(self, X: Any, context: Any = None, *, progress: ShowProgress = None) -> Attention:

@@ -17,7 +17,7 @@ from entourage.refiner.gathering import silu
 from entourage.refiner.graph import Graph
 from entourage.refiner.relations import RELATIONS, returned
 from entourage.runtime.threads import blocks, in_threads
-from entourage.values import FloatArray
+from entourage.values import FloatArray, brief
 
 __all__ = ["HIDDEN", "RelationScorer", "estimated_purity", "frozen_float32", "trust", "trust_of_queries"]
 
@@ -43,6 +43,8 @@ class RelationScorer:
     """The weights of each layer, (inputs, outputs)."""
     biases: tuple[FloatArray, ...]
     """The biases of each layer, (outputs,)."""
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         of_input = (self.centre, self.spread)

@@ -83,6 +83,9 @@ class ServedGallery:
     def __init__(self, prepared: RefinesQueries, gallery: Table, refiner: SameKindTransformer) -> None:
         self._prepared, self._gallery, self._refiner = prepared, gallery, refiner
 
+    def __repr__(self) -> str:
+        return f"ServedGallery({len(self._gallery.array):,} items of {self._gallery.array.shape[1]} dimensions)"
+
     @functools.cached_property
     def refined_gallery(self) -> Any:
         """The refined gallery, of shape (M, d or out_dim) and of the gallery's kind; computed when first asked for."""

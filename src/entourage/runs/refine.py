@@ -14,7 +14,7 @@ from entourage.runs.refiners import FittedRefiner, Refinement, Refiner, RunRecor
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import Outputs, new_folder, write_like
-from entourage.values import Embeddings, FloatArray
+from entourage.values import Embeddings, FloatArray, brief
 
 if TYPE_CHECKING:
     from entourage.refiner import ContextRefiner, PaperRefiner
@@ -40,6 +40,8 @@ class RefineResult:
     """{"before", "after"} -> metrics, where a run was written and labels are known; else empty."""
     written: dict[str, Path]
     """{"out", "context_out", "run"} -> the file or folder, as far as they were asked for."""
+
+    __repr__ = brief
 
     def document(self) -> dict:
         """Return what `entourage refine --json` prints."""

@@ -32,7 +32,7 @@ from entourage.runtime.progress import Progress
 from entourage.runtime.versions import library_versions
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import write_json
-from entourage.values import Embeddings, Neighbors
+from entourage.values import Embeddings, Neighbors, brief
 
 if TYPE_CHECKING:
     from entourage.refiner import ContextRefiner, PaperRefiner
@@ -49,6 +49,9 @@ class RefinedSets(NamedTuple):
     refined: Embeddings
     context: Embeddings | None = None
     context_refined: Embeddings | None = None
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def before(self) -> tuple[Embeddings, Embeddings | None]:

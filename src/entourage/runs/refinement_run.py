@@ -28,7 +28,7 @@ from entourage.runtime.progress import Progress
 from entourage.stores import StrPath, read_vectors
 from entourage.stores.documents import read_arrays, read_document
 from entourage.stores.reading import named
-from entourage.values import Attention, Embeddings, FloatArray, IntArray, Neighbors, Trajectory
+from entourage.values import Attention, Embeddings, FloatArray, IntArray, Neighbors, Trajectory, brief
 
 if TYPE_CHECKING:
     from entourage.figures.appearance import Appearance
@@ -66,6 +66,8 @@ class RefinementRun:
     """Image sets to take pictures from, where they are at hand; None: loaded again when they are asked for."""
     progress: Progress | None = field(default=None, repr=False)
     """Called as progress(title, done, total) while something of the run is computed."""
+
+    __repr__ = brief
 
     @property
     def labelled(self) -> bool:

@@ -14,7 +14,7 @@ from entourage.runs.layout import ENCODER, NETWORK
 from entourage.runs.refine_request import RefineRequest
 from entourage.runtime.extras import require
 from entourage.runtime.progress import Progress
-from entourage.values import Embeddings, FloatArray
+from entourage.values import Embeddings, FloatArray, brief
 
 if TYPE_CHECKING:
     from entourage.refiner import ContextRefiner, PaperRefiner
@@ -56,6 +56,8 @@ class Refinement:
     """What the refiner measured of the items, without labels."""
     model: "ContextRefiner | PaperRefiner | None" = None
     """The fitted refiner, to be saved in a run; None for a network, which its own run keeps."""
+
+    __repr__ = brief
 
 
 class Refiner(Protocol):

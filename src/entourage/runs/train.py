@@ -29,6 +29,7 @@ from entourage.systems import system_named
 from entourage.systems.settings import EncoderSettings
 from entourage.systems.trained import RunOptions, nothing_learned
 from entourage.training.history import History
+from entourage.values import brief
 
 if TYPE_CHECKING:
     from entourage.encoders.protocol import Encoder
@@ -48,6 +49,8 @@ class TrainResult:
     corrupt: list[str]
     """Paths of pictures that could not be decoded and were left out."""
     history: History
+
+    __repr__ = brief
 
     def document(self) -> dict:
         """Return the content of metrics.json."""

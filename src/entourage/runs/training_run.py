@@ -30,7 +30,7 @@ from entourage.stores.logs import read_log
 from entourage.stores.vectors import FORMATS
 from entourage.systems import system_named
 from entourage.systems.settings import EncoderSettings
-from entourage.values import Embeddings, IntArray, Neighbors
+from entourage.values import Embeddings, IntArray, Neighbors, brief
 
 if TYPE_CHECKING:
     from entourage.encoders.protocol import Encoder
@@ -62,6 +62,8 @@ class TrainingRun:
     """The lines of the log, one per epoch."""
     progress: Progress | None = field(default=None, repr=False)
     """Called as progress(title, done, total) while something of the run is computed."""
+
+    __repr__ = brief
 
     @property
     def system(self) -> str:

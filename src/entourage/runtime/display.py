@@ -4,14 +4,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn, TaskID
 
-__all__ = ["Lines", "Stage", "bars", "duration", "standard_error_is_a_terminal", "written_line"]
+__all__ = ["Lines", "Stage", "bars", "duration", "patient_lines", "standard_error_is_a_terminal", "written_line"]
 
 SECONDS_BETWEEN_LINES = 5.0
+# Work whose parts are unlike, so that those done say nothing of those to come: one method takes a moment, one minutes.
+UNEVEN = ("comparing",)
 
 
 class Stage:
@@ -56,7 +59,7 @@ class Stage:
         (29.0, None)
         """
         gained = self.done - self.begun_with
-        if not gained or self.finished is not None:
+        if not gained or self.finished is not None or _kind(self.title) in UNEVEN:
             return None
         left = (self.reported - self.started) * (self.total - self.done) / gained - (now - self.reported)
         return left if left > 0 else None
@@ -86,6 +89,7 @@ class Lines:
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._write, self._clock = write, clock
         self._stages: dict[str, Stage] = {}
+        self._latest: Stage | None = None
         self._last_line: dict[str, float] = {}
 
     def __call__(self, title: str, done: int, total: int) -> None:
@@ -94,10 +98,11 @@ class Lines:
         stage = self._stages.get(kind)
         waited = now - self._last_line.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES
         if stage is None or not stage.goes_on_with(done, total):
-            self._stages[kind] = Stage(title, done, total, now)
+            self._stages[kind] = self._latest = Stage(title, done, total, now)
             if waited:
                 self._line(kind, title, now)
             return
+        self._latest = stage
         was_finished, before = stage.finished is not None, stage.title
         stage.update(title, done, total, now)
         if stage.finished is None:
@@ -106,9 +111,57 @@ class Lines:
         elif title != before or (not was_finished and stage.elapsed(now) >= SECONDS_BETWEEN_LINES):
             self._line(kind, f"{title}: done in {duration(stage.elapsed(now))}", now)
 
+    @property
+    def current(self) -> str | None:
+        """What is going on now, and how far it is; None before the first report, and between two stages."""
+        stage = self._latest
+        if stage is None or stage.finished is not None:
+            return None
+        return f"{stage.title}: {_how_far(stage, self._clock())}" if stage.done else stage.title
+
     def _line(self, kind: str, text: str, now: float) -> None:
         self._last_line[kind] = now
         self._write(text)
+
+
+@contextmanager
+def patient_lines(write: Callable[[str], None], seconds: float) -> Iterator[Lines]:
+    """Lines of work that takes long: none in the first seconds, so that what is soon done, or refused, stays silent.
+
+    Parameters
+    ----------
+    write : callable
+        Is given each line.
+    seconds : float
+        How long to be silent, counted from here; then a line says what is going on, even if no report comes.
+
+    Yields
+    ------
+    Lines
+    """
+    lock, begun = Lock(), False
+
+    def written(text: str) -> None:
+        if begun:
+            write(text)
+
+    def begin() -> None:
+        nonlocal begun
+        with lock:
+            begun = True
+            if lines.current:
+                write(lines.current)
+
+    lines = Lines(written)
+    timer = Timer(seconds, begin)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lines
+    finally:
+        timer.cancel()
+        with lock:  # whatever is being written is written before anything else is
+            begun = False
 
 
 @contextmanager
@@ -144,7 +197,7 @@ def bars(clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[str,
         if not tasks:
             display.start()
         if kind not in tasks:
-            tasks[kind] = display.add_task(title, stage=stages[kind])
+            tasks[kind] = display.add_task(title, total=total, stage=stages[kind])
         display.update(tasks[kind], description=title, completed=done, total=total, stage=stages[kind])
 
     try:

@@ -5,15 +5,19 @@ show, the logger "entourage" gets the same lines at level INFO.
 """
 
 import functools
+import inspect
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from entourage.errors import InputError
-from entourage.runtime.display import Lines, bars, standard_error_is_a_terminal, written_line
+from entourage.runtime.display import Lines, bars, patient_lines, standard_error_is_a_terminal, written_line
 
 __all__ = ["Progress", "ShowProgress", "reported", "shown", "shows_progress", "terminal_progress"]
+
+SILENT_SECONDS = 5.0
+"""How long a command that usually takes seconds prints no lines."""
 
 _log = logging.getLogger("entourage")
 _log.addHandler(logging.NullHandler())  # silent unless the program that uses this library sets up logging
@@ -40,7 +44,7 @@ def shows_progress(call: Callable[Parameters, Result]) -> Callable[Parameters, R
     Parameters
     ----------
     call : callable
-        A function or method with a keyword `progress`, which it takes for a Progress or None.
+        A function, method or generator with a keyword `progress`, which it takes for a Progress or None.
 
     Returns
     -------
@@ -57,13 +61,16 @@ def shows_progress(call: Callable[Parameters, Result]) -> Callable[Parameters, R
     """
 
     @functools.wraps(call)
-    def run(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+    def run(*args: Any, **options: Any) -> Any:
         with reported(options.get("progress")) as progress:
-            options["progress"] = progress
-            return call(*args, **options)
+            return call(*args, **options | {"progress": progress})
 
-    run.shows_progress = True  # type: ignore[attr-defined]  # for the test that every public call does
-    return run
+    @functools.wraps(call)
+    def iterate(*args: Any, **options: Any) -> Any:
+        with reported(options.get("progress")) as progress:
+            yield from call(*args, **options | {"progress": progress})  # type: ignore[misc]  # it is a generator
+
+    return iterate if inspect.isgeneratorfunction(call) else run
 
 
 @contextmanager
@@ -96,7 +103,7 @@ def shown(title: str, done: int, total: int) -> None:
 
 
 @contextmanager
-def terminal_progress(*, log: bool = True) -> Iterator[Progress]:
+def terminal_progress(*, log: bool = True, patient: bool = False) -> Iterator[Progress]:
     """Show progress on standard error: in a terminal bars, one per kind of work; elsewhere lines, now and then.
 
     The part of a title in brackets may change. Bars start with the first report, so that an error before it stands
@@ -106,18 +113,16 @@ def terminal_progress(*, log: bool = True) -> Iterator[Progress]:
     ----------
     log : bool, default True
         Whether to print lines where standard error is not a terminal.
+    patient : bool, default False
+        Whether to print no line in the first seconds, so that what is soon done, or refused, stays silent.
 
     Yields
     ------
     Progress
         What to hand to the work.
     """
-    if standard_error_is_a_terminal():
-        with bars() as show, _open(show):
-            yield show
-    else:
-        with _open(Lines(written_line) if log else _silence) as show:
-            yield show
+    with _display(log, patient) as show, _open(show):
+        yield show
 
 
 _shown: list[Progress] = []
@@ -130,6 +135,19 @@ def _open(show: Progress) -> Iterator[Progress]:
         yield show
     finally:
         _shown.remove(show)
+
+
+@contextmanager
+def _display(log: bool, patient: bool) -> Iterator[Progress]:
+    """Bars, lines or nothing, as the standard error of this moment allows."""
+    if standard_error_is_a_terminal():
+        with bars() as show:
+            yield show
+    elif log and patient:
+        with patient_lines(written_line, SILENT_SECONDS) as lines:
+            yield lines
+    else:
+        yield Lines(written_line) if log else _silence
 
 
 class _Logged:

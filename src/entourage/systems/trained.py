@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from entourage.runtime.progress import ShowProgress
 from entourage.training.history import History
+from entourage.values import brief
 
 __all__ = ["RunOptions", "TrainedEncoder", "nothing_learned"]
 
@@ -32,6 +33,9 @@ class TrainedEncoder(NamedTuple):
     """Loss and score of every epoch, and which epoch was kept."""
     corrupt: list[str]
     """Paths of the pictures that could not be decoded and were left out, each once; of training, those drawn."""
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 def nothing_learned(history: History) -> list[str]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from entourage.values import brief
+
 __all__ = ["History"]
 
 
@@ -14,6 +16,8 @@ class History:
     """{"epoch", "loss", "score"} for each epoch; loss is None for epoch 0, score is None without evaluation."""
     best_epoch: int = 0
     """The epoch whose weights are kept: the first with the best score, or the last without evaluation."""
+
+    __repr__ = brief
 
     @property
     def epoch(self) -> int:

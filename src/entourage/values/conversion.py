@@ -52,8 +52,8 @@ def as_matrix(values: Any, name: str = "vectors") -> NDArray[Any]:
     (2, 2)
     >>> as_matrix(np.ones(3), "X")
     Traceback (most recent call last):
-    entourage.errors.InputError: X must be a table of numbers (N, d), one row per item, not of shape (3,): \
-a single vector is a table of one row after reshape(1, -1)
+    entourage.errors.InputError: X must be a table of numbers (N, d), one row per item, not of shape (3,). \
+Reshape your data: a single vector is a table of one row after reshape(1, -1)
     """
     array = _numbers(_array(values, name), name)
     if array.ndim == 2:
@@ -62,7 +62,7 @@ a single vector is a table of one row after reshape(1, -1)
         0: "give one row of numbers per item",
         1: "a single vector is a table of one row after reshape(1, -1)",
     }.get(array.ndim, "make each item one row by reshape(len(items), -1), or turn pictures into vectors first")
-    _refuse(name, f"of shape {array.shape}", advice)
+    _refuse(name, f"of shape {array.shape}. Reshape your data", advice)  # as scikit-learn puts it, and its checks want
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:
@@ -193,7 +193,7 @@ def _from_pandas(table: Any, name: str) -> NDArray[Any]:
 
 
 def _from_polars(table: Any, name: str) -> NDArray[Any]:
-    if not _is_frame(table) and not hasattr(table, "to_numpy"):
+    if not hasattr(table, "to_numpy"):
         _refuse(name, f"a {type(table).__name__}", "call its collect() first")
     if _is_frame(table) and not holds_lists(table):
         _check_columns(table, name)
@@ -292,8 +292,7 @@ def as_column(values: Any) -> NDArray[Any]:
     if of == "torch":
         return _from_torch(values, "labels")
     if isinstance(values, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(values)
-        return np.where(masked, None, values.data) if masked.any() else np.asarray(values.data)
+        values = values.tolist()  # None where it is masked
     if isinstance(values, Iterator):
         values = list(values)
     column = np.asarray(values)

@@ -13,7 +13,7 @@ from entourage.encoders.protocol import Encoder, FeatureMapEncoder
 from entourage.errors import InputError
 from entourage.runtime.progress import Progress
 from entourage.systems.cross_image.blocks import CrossImageBlocks
-from entourage.values import Embeddings
+from entourage.values import Embeddings, brief
 
 __all__ = ["EncodedImages", "check_has_map", "encode", "encoded_batches"]
 
@@ -32,6 +32,8 @@ class EncodedImages:
     """(N,) those of the image set; without them no image of this set is known to be one of another."""
     corrupt: tuple[str, ...] = ()
     """Paths of the pictures that cannot be decoded, and are missing."""
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return len(self.vectors)

@@ -18,7 +18,7 @@ from entourage.neighbors import search
 from entourage.runtime.progress import Progress
 from entourage.systems.cross_image.blocks import CrossImageBlocks
 from entourage.systems.cross_image.encoding import encoded_batches
-from entourage.values import Embeddings, Neighbors
+from entourage.values import Embeddings, Neighbors, brief
 
 __all__ = ["FoundParts", "KeySpace", "find_parts", "key_space"]
 
@@ -31,6 +31,8 @@ class KeySpace:
     """N L unit vectors, those of image r in rows r L .. (r + 1) L - 1, row by row of its map."""
     shape: tuple[int, int]
     """(h, w) of the map."""
+
+    __repr__ = brief
 
     @property
     def places(self) -> int:
@@ -52,6 +54,8 @@ class FoundParts:
     """(q, k, 2) their best places, (y, x) on the map."""
     similarities: np.ndarray
     """(q, k) of the keys."""
+
+    __repr__ = brief
 
 
 def key_space(

@@ -12,7 +12,7 @@ import numpy as np
 from entourage.errors import InputError
 from entourage.evaluation import nearest_matches
 from entourage.runtime.progress import Progress
-from entourage.values import Embeddings
+from entourage.values import Embeddings, brief
 
 __all__ = ["SliceScores", "first_slices", "mean_absolute_correlation", "only_one_finds", "score_slices", "slices"]
 
@@ -29,6 +29,8 @@ class SliceScores:
     """Mean absolute correlation between dimensions of different slices."""
     only: list[np.ndarray]
     """For every slice, the rows of the queries that it alone finds."""
+
+    __repr__ = brief
 
 
 def score_slices(

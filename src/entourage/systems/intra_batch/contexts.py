@@ -18,7 +18,7 @@ from entourage.neighbors.reciprocal import reciprocal_sets
 from entourage.runtime.config import check_known
 from entourage.runtime.randomness import generator
 from entourage.systems.intra_batch.clusters import CLUSTERINGS, cluster
-from entourage.values import Embeddings
+from entourage.values import Embeddings, brief
 
 __all__ = ["CONTEXTS", "Contexts", "cluster_contexts", "find_contexts", "nearest_contexts", "reciprocal_contexts"]
 
@@ -37,6 +37,8 @@ class Contexts:
     """(G, s) rows of the items in each group, in any order."""
     group_of: np.ndarray
     """(N,) the group in which each item is the anchor, or one of them."""
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         absent = np.flatnonzero(~(self.groups[self.group_of] == np.arange(len(self.group_of))[:, None]).any(axis=1))

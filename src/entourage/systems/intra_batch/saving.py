@@ -14,6 +14,7 @@ from entourage.stores import read_model, usable_model, write_model
 from entourage.stores.filenames import CONFIG, NETWORK
 from entourage.systems.intra_batch.network import MessagePassing
 from entourage.systems.intra_batch.objective import ClassHead
+from entourage.values import brief
 
 __all__ = ["TrainedNetwork", "has_network", "load_network", "save_network"]
 
@@ -52,6 +53,8 @@ class TrainedNetwork:
     """What divided the classifier's logits."""
     batch: tuple[int, int]
     """Classes in a batch, and items of each."""
+
+    __repr__ = brief
 
 
 def has_network(run: str | PathLike[str]) -> bool:

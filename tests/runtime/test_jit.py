@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 from numba.core import caching
 
@@ -150,6 +151,16 @@ def test_a_full_disk_costs_only_what_would_have_been_kept(tmp_path):
     outcome = subprocess.run(line, cwd=tmp_path, env=environment, preexec_fn=full_disk, stderr=subprocess.PIPE)
     assert outcome.returncode == 0, outcome.stderr
     assert files(tmp_path / "kept") == []
+
+
+def test_a_setting_that_numba_refuses_is_named_in_a_sentence(tmp_path):
+    code = "from entourage.cli import main; main()"
+    np.save(tmp_path / "v.npy", np.eye(30))
+    line = [sys.executable, "-c", code, "refine", str(tmp_path / "v.npy"), "--out", str(tmp_path / "o.npy")]
+    environment = os.environ | {"NUMBA_NUM_THREADS": "0"}
+    outcome = subprocess.run(line, env=environment, capture_output=True, text=True)
+    assert outcome.returncode == 2
+    assert outcome.stderr.startswith("error: numba cannot be loaded: ") and outcome.stderr.count("\n") == 1
 
 
 def test_without_compiling_at_all_the_search_is_the_same(tmp_path):

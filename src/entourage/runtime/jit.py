@@ -14,11 +14,16 @@ import stat
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-import numba
-from numba.core import event
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-
+from entourage.errors import InputError
 from entourage.runtime.progress import shown
+
+try:
+    import numba
+    from numba.core import event
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
+except ValueError as error:  # NUMBA_NUM_THREADS=0, for instance
+    reason = str(error).rstrip(".")
+    raise InputError(f"numba cannot be loaded: {reason}; correct or unset its NUMBA_ variables") from error
 
 __all__ = ["compiled", "inlined"]
 

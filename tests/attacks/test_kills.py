@@ -136,6 +136,9 @@ class Prepared:
     scenario: Scenario
     command: str
     start: Path
+    """How it was before the command."""
+    place: Path
+    """Where it runs, always the same, as a run names the place of its data."""
     before: dict[str, bytes]
     after: dict[str, bytes]
     whole: dict[str, bytes]
@@ -144,19 +147,22 @@ class Prepared:
 
 
 def prepared(killer: Killer, inputs: Path, folder: Path, scenario: Scenario) -> Prepared:
-    shutil.copytree(inputs, folder / "start")
+    start, place = folder / "start", folder / "place"
+    shutil.copytree(inputs, place)
     if scenario.before is not None:
-        done(killer.run(scenario.before, folder / "start"))
+        done(killer.run(scenario.before, place))
     command = scenario.command + (" --overwrite" if scenario.before is not None else "")
-    shutil.copytree(folder / "start", folder / "undisturbed")
-    steps = done(killer.run(command, folder / "undisturbed", exchange=scenario.exchange)).steps
-    before, after = (everything(folder / name, scenario.outputs) for name in ("start", "undisturbed"))
+    shutil.copytree(place, start)
+    steps = done(killer.run(command, place, exchange=scenario.exchange)).steps
+    before, after = (everything(each, scenario.outputs) for each in (start, place))
     assert before != after and len(after) >= len(scenario.outputs)
-    return Prepared(scenario, command, folder / "start", before, after, everything(folder / "undisturbed"), steps)
+    return Prepared(scenario, command, start, place, before, after, everything(place), steps)
 
 
-def check_killed(killer: Killer, ready: Prepared, folder: Path, *steps: int) -> None:
+def check_killed(killer: Killer, ready: Prepared, *steps: int) -> None:
     """Kill the command at the first of the steps, the one that is run again at the next, ...; then let it be."""
+    folder = ready.place
+    shutil.rmtree(folder)
     shutil.copytree(ready.start, folder)
     outputs, when = ready.scenario.outputs, f"killed at {steps}"
     for step in steps:
@@ -174,7 +180,6 @@ def check_killed(killer: Killer, ready: Prepared, folder: Path, *steps: int) -> 
         done(again)
     assert sorted(everything(folder)) == sorted(ready.whole), when
     assert everything(folder) == ready.whole, when
-    shutil.rmtree(folder)
 
 
 def as_a_user_would(ready: Prepared, folder: Path) -> str:
@@ -186,7 +191,7 @@ def test_killed_at_some_steps_nothing_is_lost_or_mixed(killer, inputs, tmp_path)
     for name in IN_THE_SAMPLE:  # in one test: several would load everything in several processes
         ready = prepared(killer, inputs, tmp_path / name, SCENARIOS[name])
         for step in np.unique(np.linspace(1, ready.steps, SAMPLE).round().astype(int)).tolist():
-            check_killed(killer, ready, tmp_path / "killed", step)
+            check_killed(killer, ready, step)
 
 
 @pytest.mark.attack
@@ -194,7 +199,7 @@ def test_killed_at_some_steps_nothing_is_lost_or_mixed(killer, inputs, tmp_path)
 def test_killed_at_any_step_nothing_is_lost_or_mixed(killer, inputs, tmp_path, name):
     ready = prepared(killer, inputs, tmp_path, SCENARIOS[name])
     for step in range(1, ready.steps + 1):
-        check_killed(killer, ready, tmp_path / "killed", step)
+        check_killed(killer, ready, step)
 
 
 @pytest.mark.attack
@@ -203,4 +208,4 @@ def test_killed_again_and_again_nothing_is_lost_or_mixed(killer, inputs, tmp_pat
     ready = prepared(killer, inputs, tmp_path, SCENARIOS[name])
     rng = np.random.default_rng(0)
     for _ in range(SEQUENCES):
-        check_killed(killer, ready, tmp_path / "killed", *rng.integers(1, ready.steps + 1, 3).tolist())
+        check_killed(killer, ready, *rng.integers(1, ready.steps + 1, 3).tolist())

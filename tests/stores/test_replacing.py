@@ -122,6 +122,14 @@ def test_a_folder_never_takes_the_place_of_a_file(tmp_path):
             check_folder(tmp_path / name, overwrite=True)
 
 
+def test_a_device_is_never_replaced():
+    """Only asked, never tried: it would be the machine's own."""
+    with pytest.raises(FileError, match="is not a regular file, and is never replaced"):
+        check_file(os.devnull, overwrite=True)
+    with pytest.raises(FileError, match="is a file, and is never replaced by a folder"):
+        check_folder(os.devnull, overwrite=True)
+
+
 # ---- inputs, and several outputs ---------------------------------------------------------------------------
 
 

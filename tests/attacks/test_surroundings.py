@@ -145,7 +145,8 @@ def test_pictures_that_are_pipes_are_left_out_and_names_that_are_no_text_refused
             Image.fromarray(rng.integers(0, 255, (8, 8), dtype=np.uint8)).save(f"pictures/{label}/{shot}.png")
     os.mkfifo("pictures/a/pipe.png")
     trained = "train pictures --out run --dim 4 --image-size 8 --set encoder_options.width=4 --epochs 0 --no-nmi"
-    short = f"{trained} --set batch_classes=2 --set batch_per_class=2 --set validation_share=0 --data-option train_share=0.5"
+    few = "--set batch_classes=2 --set batch_per_class=2 --set validation_share=0 --data-option train_share=0.5"
+    short = f"{trained} {few}"
     assert fault(short.split(), codes=(0, 2)) is None
     with pytest.raises(OSError, match="no regular file"):
         data.load("pictures", "all").picture(3)

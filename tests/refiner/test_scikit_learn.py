@@ -20,7 +20,6 @@ pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
 
 ESTIMATORS = [ContextRefiner(), PaperRefiner(n_neighbors=2, n_blocks=1, epochs=1)]
 EXPECTED_TO_FAIL = {
-    "check_methods_subset_invariance": "transform depends on the whole batch: items are refined among each other",
     "check_estimators_dtypes": "its vectors of whole numbers have a row of zeros, which has no direction",
 }
 # Not among the checks that scikit-learn runs by itself. Those of set_output for pandas take it for granted that arrays

@@ -1,4 +1,4 @@
-"""A refiner in a scikit-learn pipeline before nearest neighbours: accuracy with it, without it, and as it must not be done.
+"""A refiner in a scikit-learn pipeline before nearest neighbours: accuracy with it, without it, and done wrongly.
 
     python benchmarks/pipelines.py [--data FOLDER]
 

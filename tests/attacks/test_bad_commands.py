@@ -1,7 +1,7 @@
 """Every command with every option, each given what it cannot mean.
 
 Given are: nothing, a folder, a file that does not exist, bytes of another kind, a pipe, a device like /dev/null and one
-without end (made in the test's own folder), a huge number, a negative one, NaN, text with a half letter, a name of 5,000
+without end (both made in its own folder), a huge number, a negative one, NaN, text with a half letter, a name of 5,000
 letters, and brackets 3,000 deep.
 """
 

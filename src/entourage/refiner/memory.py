@@ -32,8 +32,8 @@ def with_fitted(items: Embeddings, fitted: Embeddings) -> Embeddings:
     Examples
     --------
     >>> items = Embeddings.from_vectors([[1.0, 0.0], [0.0, 1.0]])
-    >>> with_fitted(items, Embeddings.from_vectors([[1.0, 0.0], [0.6, 0.8]])).vectors[2:].round(1).tolist()
-    [[0.6, 0.8]]
+    >>> len(with_fitted(items, Embeddings.from_vectors([[1.0, 0.0], [0.6, 0.8]])))  # the first is there already
+    3
     """
     named = items.named and fitted.named
     known = np.isin(_as_bytes(fitted), _as_bytes(items)) | (named & np.isin(fitted.ids, items.ids))

@@ -9,8 +9,9 @@ import numpy as np
 from entourage.errors import InputError
 from entourage.refiner.conversion import as_table
 from entourage.refiner.graph import Graph
+from entourage.refiner.memory import Among
 from entourage.refiner.network import RelationalNetwork
-from entourage.refiner.refining import Among, RefiningEstimator
+from entourage.refiner.refining import RefiningEstimator
 from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS, RefinerSettings, check_protected
 from entourage.refiner.universal import fit_universal
 from entourage.refiner.voting import Votes

@@ -1,13 +1,40 @@
-"""What a refiner remembers: the items of fit, among which others are refined later.
+"""Among whom items are refined: among themselves, a gallery, or the items of fit that a refiner remembers.
 
 N items, M items of fit, d dimensions.
 """
 
+from dataclasses import dataclass
+from typing import TypeVar
+
 import numpy as np
 
-from entourage.values import Embeddings
+from entourage.refiner.conversion import Table
+from entourage.refiner.protocol import RefiningNetwork
+from entourage.values import Embeddings, FloatArray, IntArray, LabelArray
 
-__all__ = ["same_items", "with_fitted"]
+__all__ = ["Among", "same_items", "with_fitted"]
+
+Rows = TypeVar("Rows", FloatArray, IntArray)
+
+
+@dataclass(frozen=True, eq=False)
+class Among:
+    """Items to refine and the gallery to find their neighbours in."""
+
+    table: Table
+    """The N items as they were given."""
+    items: Embeddings
+    """The items, and behind them others that are refined along with them, if there are any."""
+    gallery: Embeddings
+    """The items again, or the context."""
+    ids: LabelArray
+    """(N,) the ids of the items."""
+    network: RefiningNetwork
+    """What refines them."""
+
+    def wanted(self, refined: Rows) -> Rows:
+        """The items' part, of shape (N, ...)."""
+        return refined[: len(self.ids)]
 
 
 def with_fitted(items: Embeddings, fitted: Embeddings) -> Embeddings:

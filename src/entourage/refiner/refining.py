@@ -6,28 +6,27 @@ N items, M context items, k neighbours, T steps, d dimensions.
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from numbers import Integral
-from typing import Annotated, Any, Protocol, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from entourage.errors import InputError, ModelError, NotFittedError
-from entourage.refiner.conversion import SameKindTransformer, Table, as_table
-from entourage.refiner.memory import same_items, with_fitted
-from entourage.refiner.serving import RefinesQueries, ServedGallery
+from entourage.refiner.conversion import SameKindTransformer, as_table
+from entourage.refiner.memory import Among, same_items, with_fitted
+from entourage.refiner.protocol import RefiningNetwork
+from entourage.refiner.serving import ServedGallery
 from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS
 from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.stores import model_config, read_model, usable_model, write_model
-from entourage.values import Attention, Embeddings, FloatArray, IntArray, LabelArray, Trajectory
+from entourage.values import Attention, Embeddings, FloatArray, IntArray, Trajectory
 
 __all__ = ["REFINERS", "Among", "RefinerConfig", "RefiningEstimator", "RefiningNetwork"]
 
 Refiner = TypeVar("Refiner", bound="RefiningEstimator")
-Rows = TypeVar("Rows", FloatArray, IntArray)
 
 REFINERS = {"context_refiner": "ContextRefiner", "paper_refiner": "PaperRefiner"}
 """The estimator that each `system` of a model folder is opened by."""
@@ -57,64 +56,6 @@ class RefinerConfig(TypedDict):
     neighbors: Annotated[int, range(1, MOST_NEIGHBORS + 1)]
     steps: Annotated[int, range(1, MOST_STEPS + 1)]
     report: _Report
-
-
-class RefiningNetwork(Protocol):
-    """What a fit leaves: RelationalNetwork or PaperNetwork."""
-
-    @property
-    def n_parameters(self) -> int:
-        """How many numbers were learned."""
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Its weights by the names they have in files."""
-
-    def refine(
-        self,
-        items: Embeddings,
-        gallery: Embeddings,
-        n_neighbors: int,
-        n_steps: int,
-        progress: Progress | None = None,
-        *,
-        last_only: bool = False,
-    ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
-        """Yield e^t (N, d), weights^t (N, k) and gallery rows (N, k) for t = 0..n_steps, or for the last alone."""
-
-    def refine_both(
-        self,
-        items: Embeddings,
-        gallery: Embeddings,
-        n_neighbors: int,
-        n_steps: int,
-        progress: Progress | None = None,
-    ) -> tuple[FloatArray, FloatArray]:
-        """The refined items (N, d) and the refined gallery (M, d)."""
-
-    def prepare(
-        self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
-    ) -> RefinesQueries:
-        """What queries need of a gallery, computed once."""
-
-
-@dataclass(frozen=True, eq=False)
-class Among:
-    """Items to refine and the gallery to find their neighbours in."""
-
-    table: Table
-    """The N items as they were given."""
-    items: Embeddings
-    """The items, and behind them others that are refined along with them, if there are any."""
-    gallery: Embeddings
-    """The items again, or the context."""
-    ids: LabelArray
-    """(N,) the ids of the items."""
-    network: "RefiningNetwork"
-    """What refines them."""
-
-    def wanted(self, refined: Rows) -> Rows:
-        """The items' part, of shape (N, ...)."""
-        return refined[: len(self.ids)]
 
 
 class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn has no types

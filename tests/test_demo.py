@@ -28,7 +28,7 @@ def test_run_folder_holds_vectors_model_metrics_and_pictures(run):
     folder, result, _ = run
     raw, refined = np.load(folder / "items.npz"), np.load(folder / "refined.npz")
     assert raw["vectors"].shape == refined["vectors"].shape == (120, 128)
-    again = ContextRefiner.load(folder / "model").transform(raw["vectors"])
+    again = ContextRefiner.load(folder / "model").transform(raw["vectors"], context=raw["vectors"])
     np.testing.assert_allclose(again, refined["vectors"], atol=1e-5)
     written = json.loads((folder / "metrics.json").read_text())
     assert written | {"folder": str(folder)} == result.document()

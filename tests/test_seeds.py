@@ -46,8 +46,10 @@ def trained(system: str, items, options: dict):
 
 
 FITS = {
-    "ContextRefiner": lambda seed: [ContextRefiner(random_state=seed).fit(VECTORS, LABELS).transform(VECTORS)],
-    "PaperRefiner": lambda seed: [PaperRefiner(**PAPER, random_state=seed).fit(VECTORS, LABELS).transform(VECTORS)],
+    "ContextRefiner": lambda seed: [ContextRefiner(random_state=seed).fit(VECTORS, LABELS).transform(VECTORS, VECTORS)],
+    "PaperRefiner": lambda seed: [
+        PaperRefiner(**PAPER, random_state=seed).fit(VECTORS, LABELS).transform(VECTORS, VECTORS)
+    ],
     "head": lambda seed: [LinearHead(epochs=2, random_state=seed).fit(ITEMS).transform(ITEMS).vectors],
     "self-attention": lambda seed: [SelfAttention(epochs=2, random_state=seed).fit(ITEMS).transform(ITEMS).vectors],
     "baseline, dropout": trained("baseline", ITEMS, TINY | DROPOUT),

@@ -42,10 +42,12 @@ def test_fit_learns_by_the_relational_recipe_unless_told_otherwise(inside, tmp_p
     assert sorted(os.listdir(tmp_path / "m")) == ["config.json", "model.safetensors"]
     protocol = {name: report["protocol"][name] for name in ("recipe", "items", "classes", "steps")}
     assert protocol == {"recipe": "relational", "items": COUNT, "classes": CLASSES, "steps": 3}
-    assert set(report["metrics"]) == {f"rehearsal_{m}_{v}" for m in ("recall@1", "map@r") for v in ("raw", "refined")}
+    rehearsed = {f"rehearsal_{m}_{v}" for m in ("recall@1", "map@r", "votes") for v in ("raw", "refined")}
+    assert set(report["metrics"]) == rehearsed | {"rehearsal_votes_error"}
     refined = run(f"refine v.npy --model {tmp_path}/m --out {tmp_path}/o.npy --json")
     assert (refined.exit_code, json.loads(refined.stdout)["protocol"]["steps"]) == (0, 3)
-    expected = ContextRefiner(6, 3).fit(np.load("v.npy"), np.load("l.npy")).transform(np.load("v.npy"))
+    x = np.load("v.npy")
+    expected = ContextRefiner(6, 3).fit(x, np.load("l.npy")).transform(x, context=x)
     np.testing.assert_array_equal(np.load(tmp_path / "o.npy"), expected)
 
 
@@ -54,6 +56,7 @@ def test_fit_protects_what_it_is_told_to(inside, tmp_path):
     assert report["protocol"]["protected"].startswith("recall@10, mrr: at most 0.2 points below the raw vectors")
     states = ("raw", "refined", "unprotected")
     wanted = {f"rehearsal_{name}_{state}" for name in ("recall@1", "map@r", "recall@10", "mrr") for state in states}
+    wanted |= {f"rehearsal_votes_{each}" for each in ("raw", "refined", "error")}
     assert set(report["metrics"]) == wanted
     assert all(0 <= value <= 1 for value in report["metrics"].values()), "fractions"
     for name in ("recall@1", "recall@10", "mrr"):
@@ -62,8 +65,9 @@ def test_fit_protects_what_it_is_told_to(inside, tmp_path):
     assert kept == {name: report[name] for name in kept}
     with collected_warnings():
         expected = ContextRefiner().fit(read_vectors("v.parquet"), protect=["recall@10", "mrr"])
+    x = np.load("v.npy")
     np.testing.assert_array_equal(
-        ContextRefiner.load(tmp_path / "m").transform(np.load("v.npy")), expected.transform(np.load("v.npy"))
+        ContextRefiner.load(tmp_path / "m").transform(x, context=x), expected.transform(x, context=x)
     )
 
 

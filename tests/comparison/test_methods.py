@@ -35,7 +35,8 @@ def test_refiners_are_the_estimators_and_the_universal_one_sees_no_labels():
     training, test = split_half(clusters(n_classes=20))
     learned = ContextRefiner(random_state=1).fit(training.vectors, training.labels)
     np.testing.assert_array_equal(
-        Refined("relational", random_state=1).fit(training).transform(test).vectors, learned.transform(test.vectors)
+        Refined("relational", random_state=1).fit(training).transform(test).vectors,
+        learned.transform(test.vectors, context=test.vectors),
     )
     universal = Refined(universal=True).fit(training)
     shuffled = Embeddings(training.vectors, training.ids, np.random.default_rng(0).permutation(training.labels))

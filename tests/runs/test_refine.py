@@ -50,7 +50,8 @@ def test_vectors_labels_and_ids_come_back(run):
     for name in ("ids", "labels"):
         assert getattr(run.refined, name).tolist() == getattr(run.items, name).tolist() == getattr(given, name).tolist()
     unlabelled = Embeddings(given.vectors, given.ids)
-    np.testing.assert_allclose(run.refined.vectors, fitted(given).transform(unlabelled), atol=1e-6)
+    expected = fitted(given).transform(unlabelled, context=unlabelled)
+    np.testing.assert_allclose(run.refined.vectors, expected, atol=1e-6)
 
 
 def test_scores_and_intervals_are_those_of_the_vectors(run):
@@ -97,7 +98,7 @@ def test_the_first_steps_are_those_of_the_refiner_and_stay_frozen(run):
     steps = refined_steps(run.refiner, run.items, None, 3).steps
     assert len(steps) == 4 and not steps.flags.writeable
     for step in range(4):
-        np.testing.assert_array_equal(steps[step], run.refiner.transform(run.items, steps=step))
+        np.testing.assert_array_equal(steps[step], run.refiner.transform(run.items, run.items, steps=step))
 
 
 def test_the_attention_of_one_item_is_its_row_of_all(run):

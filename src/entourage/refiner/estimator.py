@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from entourage.errors import InputError
-from entourage.refiner.conversion import as_table
+from entourage.refiner.conversion import Table, as_table
 from entourage.refiner.graph import Graph
 from entourage.refiner.memory import Among
 from entourage.refiner.network import RelationalNetwork
@@ -18,6 +18,7 @@ from entourage.refiner.voting import Votes
 from entourage.runtime.checks import check_whole
 from entourage.runtime.extras import needs_training
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
+from entourage.runtime.warnings import warn_caller
 from entourage.values import Embeddings
 
 __all__ = ["ContextRefiner"]
@@ -144,9 +145,10 @@ class ContextRefiner(RefiningEstimator):
         the kind of X, of shape (N, d)
             What `transform(X)` returns.
         """
-        among, graph = self._learn(X, y, progress, protect)
+        table, items, graph = self._learn(X, y, progress, protect)
         self._warn()
-        return self._same_kind(among.table, self._last_state(among, self._n_steps(steps), progress, graph=graph))
+        among = Among(table, items, items, items.ids, self._network_of_known())
+        return self._same_kind(table, self._last_state(among, self._n_steps(steps), progress, graph=graph))
 
     @shows_progress
     def fit_transform_both(
@@ -175,8 +177,8 @@ class ContextRefiner(RefiningEstimator):
 
     def _learn(
         self, X: Any, y: Any, progress: Progress | None, protect: str | Iterable[str] | None = None
-    ) -> tuple[Among, Graph | None]:
-        """Fit; (X among itself, and its neighbourhood graph if one was built)."""
+    ) -> tuple[Table, Embeddings, Graph | None]:
+        """Fit; (X as a table, as Embeddings, and its neighbourhood graph if one was built)."""
         labelled = y is not None or getattr(X, "labels", None) is not None
         table = as_table(self, X, reset=True, least=(2 if labelled else 1, 1))
         items = table.embeddings(y)
@@ -192,13 +194,16 @@ class ContextRefiner(RefiningEstimator):
             (network, report), graph = _fit_relational(settings, items, progress), None
         self.network_, self._report, self.items_ = network, report, items
         self.n_neighbors_, self.n_steps_ = network.n_neighbors, settings.n_steps
-        return Among(table, items, items, items.ids, self._network_of_known()), graph
+        return table, items, graph
 
     def _network_of_known(self) -> RelationalNetwork:
         """One that leaves vectors as they are, where refined neighbours surely classify no better; see voting.py."""
         measured = self._report["metrics"]
-        votes = [measured.get(f"rehearsal_votes_{name}", 0.0) for name in Votes._fields]
-        return replace(self.network_, base_map=None, blend=1.0) if Votes(*votes).warnings else self.network_
+        votes = Votes(*(measured.get(f"rehearsal_votes_{name}", 0.0) for name in Votes._fields))
+        if votes.warning is None:
+            return self.network_
+        warn_caller(votes.warning)
+        return replace(self.network_, base_map=None, blend=1.0)
 
     def _network(self, arrays: dict[str, np.ndarray]) -> RelationalNetwork:
         network = RelationalNetwork.from_arrays(arrays)

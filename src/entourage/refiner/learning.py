@@ -116,7 +116,7 @@ def _with_votes(report: dict[str, Any], votes: Votes | None) -> dict[str, Any]:
     """The report of a fit, with how new items of the same classes are classified before and after refinement."""
     if votes is None:
         return report
-    return report | {"metrics": report["metrics"] | votes.metrics, "warnings": report["warnings"] + votes.warnings}
+    return report | {"metrics": report["metrics"] | votes.metrics}
 
 
 # ---- the base map --------------------------------------------------------------------------------------------------

@@ -36,15 +36,15 @@ class Votes(NamedTuple):
     """Standard error of their difference, which rests on the items where both disagree."""
 
     @property
-    def warnings(self) -> list[str]:
+    def warning(self) -> str | None:
         """What to say where votes do not surely win."""
         if self.refined - self.raw >= self.error:
-            return []
+            return None
         shares = f"{100 * self.refined:.1f} % against {100 * self.raw:.1f} % in a rehearsal, ± {100 * self.error:.1f}"
-        return [
-            f"new items of these classes are classified no better by refined neighbours than by raw ones ({shares}): "
-            "fit_transform, and transform without a context, return vectors as they are; give a context to refine"
-        ]
+        return (
+            f"the vectors are only scaled to length 1: new items of the classes of fit are classified no better by "
+            f"refined neighbours than by raw ones ({shares}); give a context to refine them all the same"
+        )
 
     @property
     def metrics(self) -> dict[str, float]:

@@ -11,10 +11,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from tests.refiner.samples import clusters
 
-from entourage.baselines import QueryExpansion
+from entourage.baselines import Chain, PCAWhitening, QueryExpansion, Raw
 from entourage.errors import EntourageWarning
-from entourage.refiner import ContextRefiner, load_refiner
+from entourage.refiner import ContextRefiner, PaperRefiner, load_refiner
 from entourage.refiner.memory import with_fitted
+from entourage.refiner.voting import Votes
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
@@ -46,6 +47,7 @@ def test_a_row_alone_is_refined_among_the_items_of_fit(labelled):
     X, y = clusters(seed=0, n_classes=8, noise=1.2)
     held_out = np.arange(len(X)) % 10 == 0
     refiner = ContextRefiner().fit(X[~held_out], y[~held_out] if labelled else None)
+    refiner.votes_ = Votes(100, raw=50, refined=90, differing=40)  # refinement clearly classifies better
     for row in np.flatnonzero(held_out)[:3]:
         alone = refiner.transform(X[[row]])
         company = refiner.transform(X[[row]], context=X[~held_out])
@@ -61,6 +63,35 @@ def test_items_of_fit_come_out_as_fit_transform_returned_them_in_any_part():
         np.testing.assert_allclose(refiner.transform(X[part]), refined[part], atol=1e-6)
         np.testing.assert_allclose(refiner.trajectory(X[part])[-1], refined[part], atol=1e-6)
         assert refiner.attention(X[part]).weights.shape[1] == len(X[part])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [ContextRefiner, lambda: PaperRefiner(n_neighbors=4, n_blocks=2, epochs=1), QueryExpansion,
+     lambda: Chain(QueryExpansion(), PCAWhitening()), lambda: Chain(PCAWhitening(), QueryExpansion())],
+    ids=["refiner", "paper", "query expansion", "expansion first", "expansion last"],
+)  # fmt: skip
+def test_items_of_fit_are_known_again_in_another_precision_and_one_by_one(make):
+    X, y = clusters(seed=0, n_classes=8)
+    estimator = make()
+    refined = estimator.fit_transform(X.astype(np.float64), y)
+    np.testing.assert_allclose(estimator.transform(X.astype(np.float32)), refined, atol=1e-5)
+    np.testing.assert_allclose(estimator.transform(X[5:6].astype(np.float64)), refined[5:6], atol=1e-5)
+
+
+def test_a_chain_ranks_items_among_those_they_are_given_with():
+    X, other = clusters(seed=0, n_classes=8)[0], clusters(seed=1, n_classes=4)[0]
+    found, alone = (list(Chain(QueryExpansion(), Raw()).fit(fitted).rank(other, 5)) for fitted in (X, other))
+    for (_, one), (_, same) in zip(found, alone, strict=True):
+        np.testing.assert_array_equal(one.rows, same.rows)
+
+
+def test_a_served_gallery_and_both_at_once_know_a_set_that_is_given_twice():
+    X, y = clusters(seed=0, n_classes=8)
+    refiner = PaperRefiner(n_neighbors=4, n_blocks=2, epochs=1).fit(X, y)
+    among_itself = refiner.transform(X, context=X)
+    np.testing.assert_allclose(refiner.serve(X).transform(X.copy()), among_itself, atol=1e-6)
+    np.testing.assert_allclose(refiner.transform_both(X, X.copy())[0], among_itself, atol=1e-6)
 
 
 def test_a_set_of_its_own_is_refined_among_itself_whether_it_is_given_once_or_twice():

@@ -97,7 +97,7 @@ def test_few_classes_are_left_to_the_universal_scorer_with_a_warning(n_classes, 
     assert refiner.n_neighbors_ == (asked or universal_network().n_neighbors)
     items = Embeddings.from_vectors(vectors)
     *_, (expected, _, _) = universal_network().refine(items, items, refiner.n_neighbors_, 5)
-    np.testing.assert_array_equal(refiner.transform(vectors), expected)
+    np.testing.assert_array_equal(refiner.transform(vectors, context=vectors), expected)
 
 
 def test_the_shipped_scorer_is_not_changed_by_learning(short_rehearsals):

@@ -1,6 +1,7 @@
-"""Whether refined neighbours classify new items of known classes better, rehearsed without a look at those items."""
+"""Whether refined neighbours classify new items of known classes better, rehearsed with items held out."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests.refiner.samples import clusters
 
 from entourage.errors import EntourageWarning
-from entourage.refiner import ContextRefiner
+from entourage.refiner import ContextRefiner, PaperRefiner
 from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import universal_network
 from entourage.refiner.voting import Votes, _some_of_each_class, rehearse_votes
@@ -27,11 +28,12 @@ def test_votes_are_those_of_scikit_learns_nearest_neighbours():
     )
     assert len(taught[0]) == (~new).sum()  # nothing is learned from the new items
     classifier = KNeighborsClassifier(5, metric="cosine").fit(X[~new], y[~new])
-    assert votes.raw == pytest.approx(classifier.score(X[new], y[new]))
+    assert votes.metrics["rehearsal_votes_raw"] == pytest.approx(classifier.score(X[new], y[new]))
     refiner = ContextRefiner()
     known = refiner.fit_transform(X[~new])
     refined = KNeighborsClassifier(5, metric="cosine").fit(known, y[~new]).score(refiner.transform(X[new]), y[new])
-    assert votes.refined == pytest.approx(refined)
+    assert votes.metrics["rehearsal_votes_refined"] == pytest.approx(refined)
+    assert votes.new == new.sum()
 
 
 def test_three_of_ten_items_of_each_class_are_new_and_one_at_least_stays():
@@ -41,21 +43,17 @@ def test_three_of_ten_items_of_each_class_are_new_and_one_at_least_stays():
     assert not np.array_equal(new, _some_of_each_class(codes, seed=1))
 
 
-@pytest.mark.parametrize(
-    ("votes", "warns"), [(Votes(0.8, 0.9, 0.02), False), (Votes(0.8, 0.81, 0.02), True), (Votes(0.9, 0.8, 0.02), True)]
-)
-def test_who_does_not_surely_win_is_not_used(votes, warns):
-    assert (votes.warning is not None) == warns
+@pytest.mark.parametrize("new", [7, 42, 72, 100])
+def test_one_item_won_and_none_lost_is_enough_whatever_their_number(new):
+    assert Votes(new, raw=5, refined=6, differing=1).clearly_better
+    assert not Votes(new, raw=5, refined=5, differing=0).clearly_better
+    assert not Votes(new, raw=5, refined=6, differing=3).clearly_better
 
 
-def unhelpful(refiner: ContextRefiner) -> ContextRefiner:
-    refiner._report["metrics"] |= Votes(0.9, 0.8, 0.01).metrics
-    return refiner
-
-
-def test_where_votes_do_not_win_known_classes_come_back_as_they_are_and_a_context_refines():
+def test_unless_votes_clearly_win_known_classes_come_back_as_they_are_and_a_context_refines():
     X, y = clusters(seed=0, n_classes=8, noise=1.2)
-    refiner = unhelpful(ContextRefiner().fit(X, y))
+    refiner = ContextRefiner().fit(X, y)
+    refiner.votes_ = Votes(100, raw=90, refined=80, differing=20)
     with pytest.warns(EntourageWarning, match="80.0 % against 90.0 %") as seen:
         unchanged = refiner.transform(X)
     assert seen[0].filename == __file__
@@ -63,3 +61,17 @@ def test_where_votes_do_not_win_known_classes_come_back_as_they_are_and_a_contex
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.abs(refiner.transform(X, context=X) - unchanged).max() > 0.01
+
+
+def test_what_suits_sparser_galleries_does_not_take_over_from_leaving_vectors_as_they_are():
+    X, y = clusters(seed=0, n_classes=8, noise=1.2)
+    refiner = ContextRefiner().fit(X, y)
+    refiner.network_ = replace(refiner.network_, fallback=universal_network(), usual_purity=1.0)
+    refiner.votes_ = None
+    np.testing.assert_allclose(refiner.transform(X), X / np.linalg.norm(X, axis=1, keepdims=True), atol=1e-6)
+
+
+def test_the_published_recipe_says_that_it_does_not_rehearse():
+    X, y = clusters(seed=0, n_classes=8)
+    with pytest.warns(EntourageWarning, match="not rehearsed with PaperRefiner"):
+        PaperRefiner(n_neighbors=2, n_blocks=1, epochs=1).fit_transform(X, y)

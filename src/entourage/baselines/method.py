@@ -221,15 +221,15 @@ class Chain(VectorMethod, auto_wrap_output_keys=None):
 
     def _learn(self, items: Embeddings) -> None:
         self.first_ = clone(self.first).fit(items)
-        self.second_ = clone(self.second).fit(self.first_.transform(items))
-        remembers = getattr(self.second_, "items_", None) is not None
+        self.second_ = clone(self.second).fit(self.first_._moved(items))
+        remembers = any(getattr(part, "items_", None) is not None for part in (self.first_, self.second_))
         self.items_ = items if remembers else None
 
     def _moved(self, items: Embeddings) -> Embeddings:
         return self.second_._moved(self.first_._moved(items))
 
     def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
-        return self.second_.rank(self.first_.transform(items), k)
+        return self.second_.rank(self.first_._moved(items), k)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

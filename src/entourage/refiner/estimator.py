@@ -14,7 +14,7 @@ from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.refining import RefiningEstimator
 from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS, RefinerSettings, check_protected
 from entourage.refiner.universal import fit_universal
-from entourage.refiner.voting import Votes
+from entourage.refiner.voting import Votes, left_as_they_are
 from entourage.runtime.checks import check_whole
 from entourage.runtime.extras import needs_training
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
@@ -35,8 +35,9 @@ class ContextRefiner(RefiningEstimator):
     `transform(X, context=X)`, and queries against a gallery by `transform_both`, or by `serve`.
 
     With labels, `fit` also rehearses how new items of the same classes are classified by their nearest neighbours.
-    Where refined neighbours do not surely do better, `fit_transform`, and `transform` without a context, return vectors
-    as they are, with a warning: a nearest-neighbour classifier behind it in a pipeline does not fall below raw vectors.
+    Unless refined neighbours clearly do better, by one standard error, `fit_transform`, and `transform` without a
+    context, return vectors as they are, with a warning: a pipeline with such a classifier should not fall below raw
+    vectors.
 
     Parameters
     ----------
@@ -53,6 +54,8 @@ class ContextRefiner(RefiningEstimator):
         What refines.
     items_ : Embeddings
         The items of fit, among which `transform` finds neighbours too; they are not saved.
+    votes_ : Votes or None
+        How new items of the classes of fit were classified in a rehearsal, if there were labels.
     n_neighbors_, n_steps_ : int
         k and T as they are used.
     n_features_in_ : int
@@ -77,6 +80,7 @@ class ContextRefiner(RefiningEstimator):
     recipe = "relational"
     system = "context_refiner"
     network_: RelationalNetwork
+    votes_: Votes | None = None
 
     def __init__(self, n_neighbors: int | None = None, n_steps: int | None = None, random_state: int = 0) -> None:
         self.n_neighbors = n_neighbors
@@ -188,22 +192,22 @@ class ContextRefiner(RefiningEstimator):
                 f"protect is {', '.join(settings.protect)}, but there are no labels to rehearse with; give y, or leave "
                 "protect out"
             )
+        votes, graph = None, None
         if items.labels is None:
             network, report, graph = fit_universal(settings, items, progress=progress)
         else:
-            (network, report), graph = _fit_relational(settings, items, progress), None
-        self.network_, self._report, self.items_ = network, report, items
+            network, report, votes = _fit_relational(settings, items, progress)
+        self.network_, self._report, self.items_, self.votes_ = network, report, items, votes
         self.n_neighbors_, self.n_steps_ = network.n_neighbors, settings.n_steps
         return table, items, graph
 
     def _network_of_known(self) -> RelationalNetwork:
-        """One that leaves vectors as they are, where refined neighbours surely classify no better; see voting.py."""
-        measured = self._report["metrics"]
-        votes = Votes(*(measured.get(f"rehearsal_votes_{name}", 0.0) for name in Votes._fields))
-        if votes.warning is None:
+        """One that leaves vectors as they are, unless refined neighbours clearly classify better; see voting.py."""
+        labelled = self.items_ is not None and self.items_.labels is not None
+        if not labelled or (self.votes_ and self.votes_.clearly_better):
             return self.network_
-        warn_caller(votes.warning)
-        return replace(self.network_, base_map=None, blend=1.0)
+        warn_caller(left_as_they_are(self.votes_))
+        return replace(self.network_, base_map=None, blend=1.0, fallback=None)
 
     def _network(self, arrays: dict[str, np.ndarray]) -> RelationalNetwork:
         network = RelationalNetwork.from_arrays(arrays)
@@ -223,7 +227,7 @@ class ContextRefiner(RefiningEstimator):
 
 def _fit_relational(
     settings: RefinerSettings, items: Embeddings, progress: Progress | None
-) -> tuple[RelationalNetwork, dict[str, Any]]:
+) -> tuple[RelationalNetwork, dict[str, Any], Votes | None]:
     with needs_training("learning a refiner from labels"):
         from entourage.refiner.learning import fit_relational
 

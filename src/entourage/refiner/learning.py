@@ -72,7 +72,7 @@ Refined = Callable[[float], ValidationGallery]
 
 def fit_relational(
     settings: RefinerSettings, items: Embeddings, progress: Progress | None = None
-) -> tuple[RelationalNetwork, dict[str, Any]]:
+) -> tuple[RelationalNetwork, dict[str, Any], Votes | None]:
     """Learn a network from labelled items.
 
     Parameters
@@ -88,6 +88,8 @@ def fit_relational(
     network : RelationalNetwork
     report : dict
         {"protocol", "metrics", "warnings"}.
+    votes : Votes or None
+        How new items of the same classes were classified in a rehearsal; None where there were too few to tell.
     """
     check_usable_classes(labels_of(items))
     universal = universal_network(settings.n_neighbors)
@@ -96,7 +98,8 @@ def fit_relational(
         check_enough_to_protect(settings.protect, len(usable_classes(codes)))
         network, report, _ = fit_universal(settings, items, progress)
         report["warnings"].append("too few classes to rehearse with: the universal scorer is used as it is")
-        return network, _with_votes(report, rehearse_votes(items, lambda _: network, settings))
+        votes = rehearse_votes(items, lambda _: network, settings)
+        return network, _with_votes(report, votes), votes
     rehearsals = make_rehearsals(items, codes, settings.random_state, progress)
     check_reach(settings.protect, rehearsals)
     unmapped, chosen = _learn(settings, universal, rehearsals, progress)
@@ -109,14 +112,12 @@ def fit_relational(
         return replace(unmapped, base_map=maps[chosen.base])
 
     votes = rehearse_votes(items, mapped, settings)
-    return mapped(items), _with_votes(report_on(settings, codes, chosen), votes)
+    return mapped(items), _with_votes(report_on(settings, codes, chosen), votes), votes
 
 
 def _with_votes(report: dict[str, Any], votes: Votes | None) -> dict[str, Any]:
     """The report of a fit, with how new items of the same classes are classified before and after refinement."""
-    if votes is None:
-        return report
-    return report | {"metrics": report["metrics"] | votes.metrics}
+    return report if votes is None else report | {"metrics": report["metrics"] | votes.metrics}
 
 
 # ---- the base map --------------------------------------------------------------------------------------------------

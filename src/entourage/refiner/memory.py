@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from entourage.neighbors import search
 from entourage.refiner.conversion import Table
 from entourage.refiner.protocol import RefiningNetwork
 from entourage.values import Embeddings, FloatArray, IntArray, LabelArray
@@ -15,6 +16,8 @@ from entourage.values import Embeddings, FloatArray, IntArray, LabelArray
 __all__ = ["Among", "same_items", "with_fitted"]
 
 Rows = TypeVar("Rows", FloatArray, IntArray)
+
+_ROUNDING = 1e-6  # of the similarity of a vector to itself, in whatever precision it came
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,8 @@ def with_fitted(items: Embeddings, fitted: Embeddings) -> Embeddings:
     items : Embeddings
         N items.
     fitted : Embeddings
-        M items. One with the vector of an item, or with its id where both sets are `named`, is that item.
+        M items. One with the vector of an item, up to rounding, or with its id where both sets are `named`, is that
+        item.
 
     Returns
     -------
@@ -62,8 +66,11 @@ def with_fitted(items: Embeddings, fitted: Embeddings) -> Embeddings:
     >>> len(with_fitted(items, Embeddings.from_vectors([[1.0, 0.0], [0.6, 0.8]])))  # the first is there already
     3
     """
+    if same_items(items, fitted):
+        return items
     named = items.named and fitted.named
-    known = np.isin(_as_bytes(fitted), _as_bytes(items)) | (named & np.isin(fitted.ids, items.ids))
+    nearest = search(Embeddings(fitted.vectors), Embeddings(items.vectors), k=1).similarities[:, 0]
+    known = (nearest >= 1 - _ROUNDING) | (named & np.isin(fitted.ids, items.ids))
     if known.all():
         return items
     others = fitted.take(~known)
@@ -78,8 +85,3 @@ def same_items(items: Embeddings, others: Embeddings) -> bool:
     """
     unnamed = not (items.named and others.named)
     return items is others or (unnamed and np.array_equal(items.vectors, others.vectors))
-
-
-def _as_bytes(items: Embeddings) -> np.ndarray:
-    """(N,) each vector as one value, to be compared as a whole."""
-    return items.vectors.view(f"V{4 * items.dim}").ravel()

@@ -8,11 +8,20 @@ from typing import Protocol
 
 import numpy as np
 
-from entourage.refiner.serving import RefinesQueries
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, IntArray
 
-__all__ = ["RefiningNetwork"]
+__all__ = ["RefinesQueries", "RefiningNetwork"]
+
+
+class RefinesQueries(Protocol):
+    """What a network has computed of a gallery before queries come."""
+
+    def refined(self) -> FloatArray:
+        """The refined gallery (M, d)."""
+
+    def refine(self, queries: Embeddings, /) -> FloatArray:
+        """Refined queries (N, d)."""
 
 
 class RefiningNetwork(Protocol):

@@ -137,6 +137,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         tables = as_table(self, queries), as_table(self, gallery, name="the gallery")
         items = tables[0].embeddings()
         among = items if gallery is queries else tables[1].embeddings()
+        among = items if same_items(items, among) else among
         both = self.network_.refine_both(items, among, self.n_neighbors_, self._n_steps(steps), progress, **options)
         refined, searched = (self._same_kind(table, each) for table, each in zip(tables, both, strict=True))
         return refined, searched
@@ -164,9 +165,10 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         """
         self._check_fitted()
         table = as_table(self, gallery, name="the gallery")
-        prepared = self.network_.prepare(table.embeddings(), self.n_neighbors_, self.n_steps_, progress)
+        items = table.embeddings()
+        prepared = self.network_.prepare(items, self.n_neighbors_, self.n_steps_, progress)
         warn_caller(_FOR_SEARCHING)
-        return ServedGallery(prepared, table, self)
+        return ServedGallery(prepared, table, items, self)
 
     @shows_progress
     def trajectory(self, X: Any, context: Any = None, *, progress: ShowProgress = None) -> Trajectory:

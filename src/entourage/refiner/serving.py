@@ -5,25 +5,17 @@ M gallery items, G nodes of its graph, N queries, T steps, d dimensions.
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from entourage.neighbors import SearchIndex, own_gallery_rows
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
+from entourage.refiner.memory import same_items
+from entourage.refiner.protocol import RefinesQueries
 from entourage.values import Embeddings, FloatArray
 
-__all__ = ["PreparedGallery", "RefinesQueries", "ServedGallery"]
-
-
-class RefinesQueries(Protocol):
-    """What a network has computed of a gallery before queries come."""
-
-    def refined(self) -> FloatArray:
-        """The refined gallery (M, d)."""
-
-    def refine(self, queries: Embeddings, /) -> FloatArray:
-        """Refined queries (N, d)."""
+__all__ = ["PreparedGallery", "ServedGallery"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +68,16 @@ class ServedGallery:
         What a network keeps of the gallery.
     gallery : Table
         The gallery as it was given.
+    items : Embeddings
+        The gallery as it was prepared.
     refiner : ContextRefiner or PaperRefiner
         The refiner that serves it, which checks queries.
     """
 
-    def __init__(self, prepared: RefinesQueries, gallery: Table, refiner: SameKindTransformer) -> None:
-        self._prepared, self._gallery, self._refiner = prepared, gallery, refiner
+    def __init__(
+        self, prepared: RefinesQueries, gallery: Table, items: Embeddings, refiner: SameKindTransformer
+    ) -> None:
+        self._prepared, self._gallery, self._items, self._refiner = prepared, gallery, items, refiner
 
     def __repr__(self) -> str:
         return f"ServedGallery({len(self._gallery.array):,} items of {self._gallery.array.shape[1]} dimensions)"
@@ -105,4 +101,6 @@ class ServedGallery:
             Refined vectors.
         """
         table = as_table(self._refiner, queries)
-        return self._refiner._same_kind(table, self._prepared.refine(table.embeddings()))
+        items = table.embeddings()
+        own = same_items(items, self._items)
+        return self._refiner._same_kind(table, self._prepared.refine(self._items if own else items))

@@ -20,7 +20,7 @@ from entourage.refiner.settings import RefinerSettings
 from entourage.runtime.randomness import generator
 from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, label_codes
 
-__all__ = ["Votes", "rehearse_votes"]
+__all__ = ["Votes", "left_as_they_are", "rehearse_votes"]
 
 _VOTERS = 5
 _NEW = 0.3
@@ -28,34 +28,50 @@ _LEAST_KNOWN = 8
 
 
 class Votes(NamedTuple):
-    """The share of new items whose class most of their five nearest known items have."""
+    """Of how many new items most of the five nearest known items have the class, before refinement and after."""
 
-    raw: float
-    refined: float
-    error: float
-    """Standard error of their difference, which rests on the items where both disagree."""
+    new: int
+    """How many new items there were."""
+    raw: int
+    refined: int
+    differing: int
+    """Of how many it is so either before or after."""
 
     @property
-    def warning(self) -> str | None:
-        """What to say where votes do not surely win."""
-        if self.refined - self.raw >= self.error:
-            return None
-        shares = f"{100 * self.refined:.1f} % against {100 * self.raw:.1f} % in a rehearsal, ± {100 * self.error:.1f}"
-        return (
-            f"the vectors are only scaled to length 1: new items of the classes of fit are classified no better by "
-            f"refined neighbours than by raw ones ({shares}); give a context to refine them all the same"
-        )
+    def clearly_better(self) -> bool:
+        """Whether refinement gains more than the standard error of the difference, the root of how many differ."""
+        return self.refined - self.raw >= max(np.sqrt(self.differing), 1)
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Themselves, as a report has them."""
-        return {f"rehearsal_votes_{name}": value for name, value in self._asdict().items()}
+        """The shares, as a report has them."""
+        return {
+            "rehearsal_votes_raw": self.raw / self.new,
+            "rehearsal_votes_refined": self.refined / self.new,
+            "rehearsal_votes_error": float(np.sqrt(self.differing)) / self.new,
+        }
+
+
+def left_as_they_are(votes: Votes | None) -> str:
+    """Why items of known classes come back as they are."""
+    if votes is None:
+        why = "has not been rehearsed, as classes have too few items"
+    else:
+        raw, refined, error = (f"{100 * share:.1f}" for share in votes.metrics.values())
+        why = f"is not clear ({refined} % against {raw} % in a rehearsal, ± {error})"
+    return (
+        "the vectors are only scaled to length 1: whether new items of the classes of fit are classified better by "
+        f"refined neighbours than by raw ones {why}; give a context to refine them all the same"
+    )
 
 
 def rehearse_votes(
     items: Embeddings, learn: Callable[[Embeddings], RelationalNetwork], settings: RefinerSettings
 ) -> Votes | None:
     """Hold items out of every class, refine them among the others, and let these vote.
+
+    What `learn` keeps of the new items makes the vote too good: a base map is learned from the known items alone, while
+    a scorer that was adapted, and the settings that were chosen, come from all.
 
     Parameters
     ----------
@@ -79,8 +95,7 @@ def rehearse_votes(
     together = _refined(network, with_fitted(arrivals, known), n_steps)
     before = _elected(known, arrivals)
     after = _elected(refined, arrivals.replace_vectors(together[: len(arrivals)]))
-    error = np.sqrt((before != after).sum()) / len(arrivals)
-    return Votes(float(before.mean()), float(after.mean()), float(error))
+    return Votes(len(arrivals), *(int(count) for count in (before.sum(), after.sum(), (before != after).sum())))
 
 
 def _some_of_each_class(codes: IntArray, seed: int) -> BoolArray:

@@ -12,6 +12,7 @@ from entourage.refiner.paper.settings import PaperSettings
 from entourage.refiner.refining import RefinerConfig, RefiningEstimator
 from entourage.runtime.extras import needs_training
 from entourage.runtime.progress import ShowProgress, shows_progress
+from entourage.runtime.warnings import warn_caller
 from entourage.training.history import History
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ class PaperConfig(RefinerConfig):
     """What config.json holds of this recipe."""
 
     history: _History
+
+
+_NOT_REHEARSED = (
+    "how new items of the classes of fit are classified is not rehearsed with PaperRefiner: a nearest-neighbour "
+    "classifier may do worse than with raw vectors; compare both, or use ContextRefiner, which rehearses it"
+)
 
 
 class PaperRefiner(RefiningEstimator):
@@ -182,6 +189,11 @@ class PaperRefiner(RefiningEstimator):
         self.items_, self.n_neighbors_, self.n_steps_ = items, settings.n_neighbors, settings.n_blocks
         self._warn()
         return self
+
+    def _network_of_known(self) -> "PaperNetwork":
+        """The network itself, with a warning: training it again to rehearse votes would take as long as the fit."""
+        warn_caller(_NOT_REHEARSED)
+        return self.network_
 
     @property
     def _n_features_out(self) -> int:

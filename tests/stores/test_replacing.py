@@ -187,3 +187,11 @@ def test_a_folder_that_holds_an_input_is_no_output(paths, given):
 def test_other_files_are_kept_apart(paths):
     check_apart({"--out": "v.npy", "--context-out": "run/v.npy"})
     check_kept(["new.npy", "run/new.npy"], ["v.npy", "run", "column"])
+
+
+def test_labels_are_no_vectors_and_are_not_replaced_by_them(tmp_path):
+    np.save(tmp_path / "labels.npy", np.arange(30))
+    np.save(tmp_path / "vectors.npy", np.ones((3, 2)))
+    with pytest.raises(FileError, match="is not what Entourage writes under such a name"):
+        check_file(tmp_path / "labels.npy", overwrite=True)
+    assert check_file(tmp_path / "vectors.npy", overwrite=True) == tmp_path / "vectors.npy"

@@ -6,6 +6,7 @@ of Entourage itself, with 1. `--debug` or ENTOURAGE_DEBUG=1 shows the traceback 
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,9 +80,10 @@ def _behind(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_full_disk(error: BaseException) -> bool:
-    """Whether it says so; libraries that are not written in Python tell by words alone."""
+    """Whether it says so; libraries that are not written in Python tell by words alone, and numpy by numbers."""
     full = isinstance(error, OSError) and error.errno in _DISK_FULL
-    return full or any(os.strerror(code) in str(error) for code in _DISK_FULL)
+    cut_short = isinstance(error, OSError) and re.fullmatch(r"\d+ requested and \d+ written", str(error))
+    return full or bool(cut_short) or any(os.strerror(code) in str(error) for code in _DISK_FULL)
 
 
 def _from_numba(error: Exception) -> bool:

@@ -12,6 +12,7 @@ LITTLE_ROOM = 0.03
 LEAST_GAIN, MOST_LOSS = 0.01, 0.005  # of MAP@R and of R@1
 LEAST_ABOVE_CHANCE = 0.15
 FEW_DIMENSIONS = 24
+UNGROUPED = 0.95
 GROUPED = 0.85  # random vectors, also of heavy tails or uneven variances, are at 0.9 and above
 CLASSES_TO_LEARN_FROM = 6
 
@@ -39,7 +40,7 @@ def verdict(values: dict[str, Any], dimensions: int) -> str:
 def _verdict_without_labels(values: dict[str, Any], dimensions: int) -> str:
     purity, obstacle = values["estimated_purity"], _obstacle(values)
     belong = f"about {100 * purity:.0f} % of the nearest neighbours seem to belong together"
-    if obstacle and values["structure"] < GROUPED:
+    if obstacle and (values["structure"] or 1.0) < GROUPED:
         near = f"the nearest are nearer than in random vectors ({values['structure']:.2f} of their distance)"
         reason = f"{obstacle}; but {near}, as in large round classes, which only labels can tell"
         return _line("cannot be judged", reason, "give labels, of some of the items at least")
@@ -52,6 +53,9 @@ def _verdict_without_labels(values: dict[str, Any], dimensions: int) -> str:
     if dimensions < FEW_DIMENSIONS:
         reason = f"{belong}, but in {dimensions} dimensions even random vectors may look so"
         return _line("may help", reason, "give labels to be certain")
+    if values["structure"] is not None and values["structure"] >= UNGROUPED:
+        near = f"{belong}, but they are no nearer than in random vectors ({values['structure']:.2f} of their distance)"
+        return _line("may help", near, "give labels to be certain")
     return _line("should help", belong, "entourage refine, or entourage fit if there are labels")
 
 

@@ -182,7 +182,8 @@ def _module_and_place(
 ) -> tuple[ModuleType, dict[str, Any]]:
     """The module that reads it, and the arguments that say from where."""
     name = os.fspath(name_or_path)
-    if name in DATASETS:
+    is_a_path = name in _BY_PATH and root is None and Path(name).exists()  # a folder that is called `folder`
+    if name in DATASETS and not is_a_path:
         return _named(name), {} if name == _BUILT_IN else {"root": root}
     path = Path(name)
     if path.suffix.lower() == ".csv":

@@ -56,7 +56,10 @@ class DrawingFrom(TorchDispatchMode):
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in operation.tags or kwargs.get("generator") is not None:
             return operation(*args, **kwargs)
-        generator = self._generator(_device(args, kwargs))
+        device = _device(args, kwargs)
+        if device.type == "meta":  # shapes alone: there are no numbers to draw
+            return operation(*args, **kwargs)
+        generator = self._generator(device)
         operation = _with_generator(operation)
         if any(argument.name == "generator" for argument in operation._schema.arguments):
             return operation(*args, **kwargs | {"generator": generator})

@@ -4,6 +4,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from entourage.errors import FileError, InputError
 from entourage.stores.changes import settle_to_read
@@ -72,10 +73,29 @@ def _kind_of(mode: int) -> str:
 
 
 def begins_rightly(path: Path) -> bool:
-    """Whether a file of vectors begins as its format does, or is empty; True for all other files."""
-    wanted = _BEGINNINGS.get(path.suffix.lower(), b"")
+    """Whether a file of vectors begins as its format does, or is empty; True for all other files.
+
+    An array of other dimensions than vectors have, such as labels, is no file of vectors.
+    """
+    suffix = path.suffix.lower()
+    wanted = _BEGINNINGS.get(suffix, b"")
     with path.open("rb") as file:
-        return file.read(len(wanted)) in (wanted, b"")
+        beginning = file.read(len(wanted))
+        if beginning == wanted and suffix == ".npy":
+            file.seek(0)
+            return _dimensions(file) == 2
+        return beginning in (wanted, b"")
+
+
+def _dimensions(file: IO[bytes]) -> int | None:
+    """How many dimensions the array of an open .npy has, or None if it cannot be told."""
+    from numpy.lib import format
+
+    try:
+        read = format.read_array_header_1_0 if format.read_magic(file) == (1, 0) else format.read_array_header_2_0
+        return len(read(file)[0])
+    except ValueError:
+        return None
 
 
 def same_file(one: Path, other: Path) -> bool:

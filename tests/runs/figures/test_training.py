@@ -188,7 +188,9 @@ def test_a_run_on_vectors_has_no_pictures(runs, tmp_path):
     trained = runs["divide"].folder
     (tmp_path / "encoder").mkdir()
     config = json.loads((trained / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"data": {"source": "vectors.npz"}}))
+    (tmp_path / "config.json").write_text(
+        json.dumps(config | {"data": {"source": "vectors.npz", "root": None, "options": {}}})
+    )
     for name in ("metrics.json", "log.jsonl"):
         (tmp_path / name).write_bytes((trained / name).read_bytes())
     run = open_run(tmp_path)
@@ -215,5 +217,5 @@ def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(FileError, match="no run of `entourage train`"):
         open_training(tmp_path)
     (tmp_path / "encoder").mkdir()
-    with pytest.raises(FileError, match="cannot be read as a run"):
+    with pytest.raises(FileError, match="system is missing"):
         open_training(tmp_path)

@@ -190,6 +190,23 @@ def test_ctrl_c_between_two_outputs_does_not_part_them(tmp_path, monkeypatch):
     assert names(tmp_path) == ["a", "b"]
 
 
+def test_a_fault_of_the_disk_between_two_outputs_does_not_part_them(tmp_path, monkeypatch):
+    put = Claim.put_in_place
+
+    def faulty(claim, *, overwrite):
+        if claim.path == tmp_path / "b":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        put(claim, overwrite=overwrite)
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="Input/output"):
+        patched.setattr(Claim, "put_in_place", faulty)
+        with Outputs(overwrite=False) as outputs:
+            outputs.file(tmp_path / "a").write_text("new")
+            outputs.file(tmp_path / "b").write_text("new")
+    settle_to_read(tmp_path / "a")
+    assert names(tmp_path) == ["a", "b"]
+
+
 def test_an_undecided_change_never_happens_even_if_another_with_its_first_output_does(tmp_path, monkeypatch):
     rename = os.rename
 

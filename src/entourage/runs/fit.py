@@ -9,7 +9,7 @@ from entourage.runs.layout import checkpoint_of
 from entourage.runtime.config import check_known
 from entourage.runtime.progress import ShowProgress, shows_progress
 from entourage.stores import StrPath, check_file, check_folder, check_kept, new_folder
-from entourage.stores.changes import standing
+from entourage.stores.journal import standing
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:

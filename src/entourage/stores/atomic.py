@@ -24,8 +24,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from entourage.stores.changes import claimed, finish, put_all_in_place, to_disk
+from entourage.stores.changes import claimed, finish, put_all_in_place
 from entourage.stores.claims import Claim
+from entourage.stores.journal import to_disk
 from entourage.stores.paths import StrPath
 from entourage.stores.replacing import check_file, check_file_still, check_folder, check_folder_still
 from entourage.stores.written import check_written
@@ -105,9 +106,12 @@ class Outputs:
         finally:
             try:
                 finish(self._claims)  # where Ctrl-C came between two of them
-            finally:
-                for claim in reversed(self._claims):
-                    claim.release()
+            except BaseException:
+                for claim in self._claims:  # it is decided: whoever comes next finishes it
+                    claim.abandon()
+                raise
+            for claim in reversed(self._claims):
+                claim.release()
 
 
 @contextmanager

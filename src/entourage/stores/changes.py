@@ -1,28 +1,23 @@
 """Outputs that change as one: a change of several is written down before its first step, and finished by whoever comes.
 
-    change.json    in the folder of each claim: an id, whether outputs may be replaced, and each output with the inode
-                   of what is to take its place, and what stood there before
-
-It is written for the first output last. From that moment the change will happen: if its process is killed, the next
-to write or read one of the outputs finds change.json and puts the others in place, too. Before that moment nothing has
-happened. What is in place already is known by its inode, which a rename does not change; what someone has written there
-since then stays.
+It is written down for each output (journal.py), for the first one last. From that moment the change will happen: if its
+process is killed, the next to write or read one of the outputs finds it and puts the others in place, too. Before that
+moment nothing has happened. What is in place already is known by its inode, which a rename does not change; what
+someone else has written there since then stays.
 """
 
-import json
 import os
-import secrets
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from entourage.errors import FileError
 from entourage.stores.claims import CHANGE, OLD, Claim, staging_of
+from entourage.stores.journal import Change, Output, inode_of, read_change, standing, write_down
 from entourage.stores.paths import StrPath
 
-__all__ = ["claimed", "finish", "put_all_in_place", "settle", "settle_to_read", "standing", "to_disk"]
+__all__ = ["claimed", "finish", "put_all_in_place", "settle", "settle_to_read"]
 
 
 def claimed(path: StrPath) -> Claim:
@@ -40,7 +35,7 @@ def claimed(path: StrPath) -> Claim:
     """
     claim = Claim(path)
     try:
-        change = _read(claim)
+        change = read_change(claim)
         if change is not None:
             _finish_for(claim, change)
         claim.restore()
@@ -100,7 +95,7 @@ def put_all_in_place(claims: Sequence[Claim], *, overwrite: bool) -> None:
     if not overwrite:
         for claim in claims:
             claim.check_free()
-    _write_down(claims, overwrite)
+    write_down(claims, overwrite)
     try:
         for claim in claims:
             claim.put_in_place(overwrite=overwrite)
@@ -112,20 +107,20 @@ def put_all_in_place(claims: Sequence[Claim], *, overwrite: bool) -> None:
 
 def finish(claims: Sequence[Claim]) -> None:
     """Finish a change of these claims that was interrupted after it was written down."""
-    change = _read(claims[0]) if claims else None
+    change = read_change(claims[0]) if claims else None
     if change is not None:
         _put_rest(dict(enumerate(claims)), change)
 
 
 def _take_back(claims: Sequence[Claim]) -> None:
-    change = _read(claims[0])
+    change = read_change(claims[0])
     assert change is not None
     for claim, output in zip(claims, change.outputs, strict=True):
         claim.take_back(output.inode)
     (claims[0].staging / CHANGE).unlink()
 
 
-def _finish_for(claim: Claim, change: "_Change") -> None:
+def _finish_for(claim: Claim, change: Change) -> None:
     """Finish the change that this output is part of, if it is decided: if it was written down for the first output."""
     claims: dict[int, Claim] = {change.own: claim}
     try:
@@ -145,13 +140,13 @@ def _finish_for(claim: Claim, change: "_Change") -> None:
                 each.abandon()
 
 
-def _part_of(change: "_Change", path: Path) -> Claim | None:
+def _part_of(change: Change, path: Path) -> Claim | None:
     """The claim of another output, if that is still part of the change."""
     if not staging_of(path).is_dir():
         return None
     claim = Claim(path)
     try:
-        theirs = _read(claim)
+        theirs = read_change(claim)
     except BaseException:
         claim.abandon()
         raise
@@ -161,7 +156,7 @@ def _part_of(change: "_Change", path: Path) -> Claim | None:
     return None
 
 
-def _put_rest(claims: dict[int, Claim], change: "_Change") -> None:
+def _put_rest(claims: dict[int, Claim], change: Change) -> None:
     """Put in place what is not yet; but what came into a place since then is left alone.
 
     If that was before the first step, nothing is put in place: the change has not begun, and something newer is there.
@@ -176,102 +171,11 @@ def _put_rest(claims: dict[int, Claim], change: "_Change") -> None:
                 claims[number].put_in_place(overwrite=change.overwrite)
 
 
-def _state(path: Path, claim: Claim | None, output: "_Output") -> Literal["waiting", "done", "overtaken"]:
+def _state(path: Path, claim: Claim | None, output: Output) -> Literal["waiting", "done", "overtaken"]:
     here = standing(path)
     if here is not None and here[0] == output.inode:
         return "done"
-    if claim is None or _inode(claim.new) != output.inode:
+    if claim is None or inode_of(claim.new) != output.inode:
         return "overtaken"  # it was in its place and is no more, or has been given up
-    put_aside = here is None and output.stood is not None and _inode(claim.old) == output.stood[0]
+    put_aside = here is None and output.stood is not None and inode_of(claim.old) == output.stood[0]
     return "waiting" if here == output.stood or put_aside else "overtaken"
-
-
-def standing(path: StrPath) -> tuple[int, int] | None:
-    """What stands at a path: it changes if that is replaced or written to.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A file or folder, or nothing.
-
-    Returns
-    -------
-    tuple of int or None
-        Inode, and the time in nanoseconds when it, or anything in it, was last written to; None if nothing is there.
-    """
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    inside = Path(path).rglob("*") if stat.S_ISDIR(found.st_mode) else ()
-    return found.st_ino, max([found.st_mtime_ns, *(each.lstat().st_mtime_ns for each in inside)])
-
-
-def _inode(path: Path) -> int | None:
-    return path.lstat().st_ino if os.path.lexists(path) else None
-
-
-class _Output(NamedTuple):
-    """One output of a change."""
-
-    name: str
-    """Its path from the folder of the output that this was written down for."""
-    inode: int
-    """Of what is to take its place."""
-    stood: tuple[int, int] | None
-    """What stood there when the change was decided."""
-
-
-class _Change(NamedTuple):
-    """What change.json holds."""
-
-    id: str
-    overwrite: bool
-    own: int
-    """Which of the outputs this was written down for."""
-    outputs: list[_Output]
-
-
-def _write_down(claims: Sequence[Claim], overwrite: bool) -> None:
-    key = secrets.token_hex(8)
-    found = [(claim.new.stat().st_ino, standing(claim.path)) for claim in claims]
-    for own, claim in reversed(list(enumerate(claims))):
-        # relative to each, so that they are found wherever the folder around them is moved to
-        names = [os.path.relpath(each.path, claim.path.parent) for each in claims]
-        outputs = [_Output(name, *each) for name, each in zip(names, found, strict=True)]
-        writing = claim.staging / f"{CHANGE}.new"
-        writing.write_text(json.dumps(_Change(key, overwrite, own, outputs)._asdict()), encoding="utf-8")
-        to_disk(writing)
-        os.rename(writing, claim.staging / CHANGE)
-
-
-def _read(claim: Claim) -> _Change | None:
-    """The change that an output is part of; FileError if its file is damaged, or was copied with what it speaks of."""
-    try:
-        content = json.loads((claim.staging / CHANGE).read_text(encoding="utf-8"))
-        outputs = [_Output(name, inode, stood and tuple(stood)) for name, inode, stood in content.pop("outputs")]
-        change = _Change(**content, outputs=outputs)
-        own = outputs[change.own]
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        raise _unknown(claim, f"{CHANGE} in {claim.staging} is damaged") from error
-    if _inode(claim.new) not in (None, own.inode, own.stood and own.stood[0]):
-        raise _unknown(claim, "it has been copied since")
-    return change
-
-
-def _unknown(claim: Claim, why: str) -> FileError:
-    return FileError(
-        f"the writing of {claim.path} was interrupted and cannot be finished, as {why}; move {claim.new} to where it "
-        f"belongs if it is wanted, and delete {claim.staging}"
-    )
-
-
-def to_disk(file: Path) -> None:
-    """Make sure the content is on the disk before a rename is: else a power cut could leave an empty file."""
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

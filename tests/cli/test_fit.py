@@ -151,6 +151,16 @@ def test_a_typing_error_does_not_cost_the_checkpoint(inside, tmp_path):
     assert (tmp_path / "m.checkpoint").read_bytes() == b"hours of work"
 
 
+def test_labels_that_cannot_be_learned_do_not_cost_the_checkpoint_of_an_earlier_fit(inside, tmp_path):
+    np.save(tmp_path / "l.npy", np.zeros(COUNT, int))
+    earlier = bytes(8) + b'{"__metadata__":{"state": hours of work'
+    (tmp_path / "m.checkpoint").write_bytes(earlier)
+    outcome = run(f"fit v.npy --labels {tmp_path}/l.npy --out {tmp_path}/m --recipe paper --overwrite")
+    assert outcome.exit_code == 2 and "class" in outcome.stderr
+    assert (tmp_path / "m.checkpoint").read_bytes() == earlier
+    assert sorted(os.listdir(tmp_path)) == ["l.npy", "m.checkpoint"]
+
+
 def test_a_long_or_odd_path_is_printed_as_it_is(inside, tmp_path):
     out = tmp_path / ("a [red] name that is longer than any line of any terminal " * 3).strip()
     assert run(f"fit v.npz {FIT} --out", out).stdout.splitlines()[-1] == f"Written to {out}"

@@ -114,6 +114,45 @@ def test_a_folder_of_ours_with_something_of_the_users_is_never_overwritten(tmp_p
         check_folder(tmp_path, overwrite=True)
 
 
+@pytest.mark.parametrize(
+    ("mark", "foreign"),
+    [
+        *(
+            ("config.json", name)
+            for name in ("train.npz", "items.npz", "00001.npz", "query.png", "texts.json", "model")
+        ),
+        *(("config.json", f"encoder/{name}") for name in ("log.jsonl", "encoder", "events.out.tfevents.1")),
+        *(("run.json", name) for name in ("config.json", "encoder", "log.jsonl", "model.safetensors", "00001.npz")),
+        *(("plan.json", name) for name in ("2024.npz", "items.npz", "config.json", "report.html")),
+    ],
+)
+def test_what_is_ours_in_one_kind_of_folder_is_the_users_in_another(tmp_path, mark, foreign):
+    (tmp_path / mark).write_text('{"entourage": "0.1.0"}')
+    (tmp_path / foreign).parent.mkdir(exist_ok=True)
+    (tmp_path / foreign).write_text("years of work")
+    with pytest.raises(FileError, match=f"holds {foreign}, which Entourage did not put there"):
+        check_folder(tmp_path, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("mark", "ours"),
+    [
+        ("config.json", "model.safetensors"),
+        ("config.json", "cross_image/gradients.jsonl"),
+        ("config.json", "tensorboard/events.out.tfevents.1.host"),
+        ("run.json", "model/config.json"),
+        ("run.json", "train.npz"),
+        ("plan.json", "00012.npz"),
+        ("plan.json", ".DS_Store"),
+    ],
+)
+def test_what_is_written_in_a_folder_is_replaced_with_it(tmp_path, mark, ours):
+    (tmp_path / mark).write_text('{"entourage": "0.1.0"}')
+    (tmp_path / ours).parent.mkdir(exist_ok=True)
+    (tmp_path / ours).write_text("")
+    assert check_folder(tmp_path, overwrite=True) == tmp_path
+
+
 def test_a_folder_never_takes_the_place_of_a_file(tmp_path):
     (tmp_path / "thesis.pdf").write_text("years of work")
     os.mkfifo(tmp_path / "pipe")

@@ -9,6 +9,7 @@ from entourage.runs.layout import checkpoint_of
 from entourage.runtime.config import check_known
 from entourage.runtime.progress import ShowProgress, shows_progress
 from entourage.stores import StrPath, check_file, check_folder, check_kept, new_folder
+from entourage.stores.journal import standing
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def fit_to_folder(
     """Fit a refiner to labelled items and write it to a model folder.
 
     The paper's recipe keeps a checkpoint beside the folder until the folder is written. A fit that fails because of its
-    input leaves no checkpoint.
+    input leaves no checkpoint of its own.
 
     Parameters
     ----------
@@ -148,11 +149,13 @@ def fit_to_folder(
     checkpoint = checkpoint_for(out, refiner.recipe)
     options: dict[str, Any] = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": resume}
     options |= {"protect": protect} if protect else {}
+    earlier = standing(checkpoint) if checkpoint else None
     with new_folder(out, overwrite=overwrite) as filling:  # from the beginning: nobody else fits it meanwhile
         try:
             refiner.fit(items, **options, progress=progress)
         except InputError:
-            if checkpoint and not resume:  # a run that cannot succeed is of no use to resume
+            # A run that cannot succeed is of no use to resume, but the checkpoint of an earlier one is.
+            if checkpoint and not resume and standing(checkpoint) != earlier:
                 checkpoint.unlink(missing_ok=True)
             raise
         refiner.save(filling, overwrite=True)

@@ -10,7 +10,8 @@
    (replacing.py).
 2. The output is claimed: until the end nobody else writes it (claims.py).
 3. It is written beside its place; at the end it is checked (written.py) and brought to the disk.
-4. Each takes its place in one step; a change of several is written down first (changes.py), so that whoever comes after
+4. Whether it may replace what is there is decided again: a user may have put something there meanwhile.
+5. Each takes its place in one step; a change of several is written down first (changes.py), so that whoever comes after
    a kill finishes it. What may not be replaced is not, even if it came into being just now.
 """
 
@@ -23,10 +24,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from entourage.stores.changes import claimed, finish, put_all_in_place, to_disk
+from entourage.stores.changes import claimed, finish, put_all_in_place
 from entourage.stores.claims import Claim
+from entourage.stores.journal import to_disk
 from entourage.stores.paths import StrPath
-from entourage.stores.replacing import check_file, check_folder
+from entourage.stores.replacing import check_file, check_file_still, check_folder, check_folder_still
 from entourage.stores.written import check_written
 
 __all__ = ["Outputs", "delete", "new_folder", "whole_file", "write_json"]
@@ -44,6 +46,7 @@ class Outputs:
     def __init__(self, *, overwrite: bool) -> None:
         self.overwrite = overwrite
         self._claims: list[Claim] = []
+        self._checks: list[Callable[[], object]] = []
 
     def file(self, path: StrPath, ours: Callable[[Path], bool] | None = None) -> Path:
         """Claim a file.
@@ -61,6 +64,7 @@ class Outputs:
             An empty file to write to; its ending is that of `path`.
         """
         new = self._claim(check_file(path, overwrite=self.overwrite, ours=ours))
+        self._checks.append(lambda: check_file_still(path, ours))
         new.touch()
         return new
 
@@ -78,6 +82,7 @@ class Outputs:
             An empty folder to fill.
         """
         new = self._claim(check_folder(path, overwrite=self.overwrite))
+        self._checks.append(lambda: check_folder_still(path))
         new.mkdir()
         return new
 
@@ -95,13 +100,18 @@ class Outputs:
             if kind is None:
                 for claim in self._claims:
                     _complete(claim.new)
+                for check in self._checks if self.overwrite else ():  # much may have happened since it was claimed
+                    check()
                 put_all_in_place(self._claims, overwrite=self.overwrite)
         finally:
             try:
                 finish(self._claims)  # where Ctrl-C came between two of them
-            finally:
-                for claim in reversed(self._claims):
-                    claim.release()
+            except BaseException:
+                for claim in self._claims:  # it is decided: whoever comes next finishes it
+                    claim.abandon()
+                raise
+            for claim in reversed(self._claims):
+                claim.release()
 
 
 @contextmanager

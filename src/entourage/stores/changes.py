@@ -1,25 +1,23 @@
 """Outputs that change as one: a change of several is written down before its first step, and finished by whoever comes.
 
-    change.json    in the folder of each claim: an id, whether outputs may be replaced, and each output with the inode
-                   of what is to take its place
-
-It is written for the first output last. From that moment the change will happen: if its process is killed, the next
-to write or read one of the outputs finds change.json and puts the others in place, too. Before that moment nothing has
-happened. What is in place already is known by its inode, which a rename does not change.
+It is written down for each output (journal.py), for the first one last. From that moment the change will happen: if its
+process is killed, the next to write or read one of the outputs finds it and puts the others in place, too. Before that
+moment nothing has happened. What is in place already is known by its inode, which a rename does not change; what
+someone else has written there since then stays.
 """
 
-import json
 import os
-import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from entourage.errors import FileError
 from entourage.stores.claims import CHANGE, OLD, Claim, staging_of
+from entourage.stores.journal import Change, Output, inode_of, read_change, standing, write_down
 from entourage.stores.paths import StrPath
 
-__all__ = ["claimed", "finish", "put_all_in_place", "settle", "settle_to_read", "to_disk"]
+__all__ = ["claimed", "finish", "put_all_in_place", "settle", "settle_to_read"]
 
 
 def claimed(path: StrPath) -> Claim:
@@ -37,7 +35,7 @@ def claimed(path: StrPath) -> Claim:
     """
     claim = Claim(path)
     try:
-        change = _read(claim)
+        change = read_change(claim)
         if change is not None:
             _finish_for(claim, change)
         claim.restore()
@@ -57,10 +55,16 @@ def settle(path: StrPath) -> None:
 def settle_to_read(path: StrPath) -> None:
     """Finish a change that an output was to be part of, or undo one that left nothing in its place.
 
-    What else a killed process left does not matter to who reads.
+    What else a killed process left does not matter to who reads, nor what another user is writing.
     """
+    _settle_to_read(path)
+    if os.path.islink(path):
+        _settle_to_read(os.path.realpath(path))
+
+
+def _settle_to_read(path: StrPath) -> None:
     staging = staging_of(path)
-    if (staging / CHANGE).exists() or (os.path.lexists(staging / OLD) and not os.path.lexists(path)):
+    if os.path.lexists(staging / CHANGE) or (os.path.lexists(staging / OLD) and not os.path.lexists(path)):
         try:
             settle(path)
         except FileError:
@@ -72,7 +76,11 @@ def settle_to_read(path: StrPath) -> None:
 
 
 def put_all_in_place(claims: Sequence[Claim], *, overwrite: bool) -> None:
-    """Let what is new in each claim take its place: of all of them or of none, whatever happens.
+    """Let what is new in each claim take its place: of all of them or of none.
+
+    Without `overwrite` that holds even if something comes into one of the places at this moment. With it, what was
+    replaced cannot be brought back: if a folder comes into the place of a file after the first step, or the other way
+    round, that one output is left out.
 
     Parameters
     ----------
@@ -81,36 +89,50 @@ def put_all_in_place(claims: Sequence[Claim], *, overwrite: bool) -> None:
     overwrite : bool
         Whether outputs may be replaced.
     """
-    if len(claims) > 1:
-        _write_down(claims, overwrite)
-    for claim in claims:
-        claim.put_in_place(overwrite=overwrite)
+    if len(claims) == 1:
+        claims[0].put_in_place(overwrite=overwrite)
+        return
+    if not overwrite:
+        for claim in claims:
+            claim.check_free()
+    write_down(claims, overwrite)
+    try:
+        for claim in claims:
+            claim.put_in_place(overwrite=overwrite)
+    except FileError:
+        if not overwrite:
+            _take_back(claims)
+        raise
 
 
 def finish(claims: Sequence[Claim]) -> None:
     """Finish a change of these claims that was interrupted after it was written down."""
-    change = _read(claims[0]) if claims else None
-    if change is None:
-        return
-    for claim, (_, inode) in zip(claims, change["outputs"], strict=True):
-        _put(claim, inode, change)
+    change = read_change(claims[0]) if claims else None
+    if change is not None:
+        _put_rest(dict(enumerate(claims)), change)
 
 
-def _finish_for(claim: Claim, change: dict[str, Any]) -> None:
+def _take_back(claims: Sequence[Claim]) -> None:
+    change = read_change(claims[0])
+    assert change is not None
+    for claim, output in zip(claims, change.outputs, strict=True):
+        claim.take_back(output.inode)
+    (claims[0].staging / CHANGE).unlink()
+
+
+def _finish_for(claim: Claim, change: Change) -> None:
     """Finish the change that this output is part of, if it is decided: if it was written down for the first output."""
-    places = [claim.path.parent / name for name, _ in change["outputs"]]
-    claims: dict[int, Claim] = {change["own"]: claim}
+    claims: dict[int, Claim] = {change.own: claim}
     try:
-        for number, place in enumerate(places):
-            if number != change["own"] and staging_of(place).is_dir():
-                claims[number] = Claim(place)
-        first = _read(claims[0]) if 0 in claims else None
-        if first is not None and first["id"] == change["id"]:
-            for number, each in claims.items():
-                _put(each, change["outputs"][number][1], change)
+        for number, output in enumerate(change.outputs):
+            each = claim if number == change.own else _part_of(change, claim.path.parent / output.name)
+            if each is not None:
+                claims[number] = each
+        if 0 in claims:
+            _put_rest(claims, change)
             claim.empty()
             for number in sorted(claims, reverse=True):  # the first one last: it says that all this is decided
-                if number != change["own"]:
+                if number != change.own:
                     claims[number].release()
     finally:
         for each in claims.values():
@@ -118,36 +140,42 @@ def _finish_for(claim: Claim, change: dict[str, Any]) -> None:
                 each.abandon()
 
 
-def _put(claim: Claim, inode: int, change: dict[str, Any]) -> None:
-    if os.path.lexists(claim.new) and claim.new.stat().st_ino == inode:
-        claim.put_in_place(overwrite=change["overwrite"])
-
-
-def _write_down(claims: Sequence[Claim], overwrite: bool) -> None:
-    change: dict[str, Any] = {"id": secrets.token_hex(8), "overwrite": overwrite}
-    inodes = [claim.new.stat().st_ino for claim in claims]
-    for own, claim in reversed(list(enumerate(claims))):
-        # relative to each, so that they are found wherever the folder around them is moved to
-        names = [os.path.relpath(each.path, claim.path.parent) for each in claims]
-        content = change | {"own": own, "outputs": list(zip(names, inodes, strict=True))}
-        writing = claim.staging / f"{CHANGE}.new"
-        writing.write_text(json.dumps(content), encoding="utf-8")
-        to_disk(writing)
-        os.rename(writing, claim.staging / CHANGE)
-
-
-def _read(claim: Claim) -> dict[str, Any] | None:
-    try:
-        change: dict[str, Any] = json.loads((claim.staging / CHANGE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+def _part_of(change: Change, path: Path) -> Claim | None:
+    """The claim of another output, if that is still part of the change."""
+    if not staging_of(path).is_dir():
         return None
-    return change
-
-
-def to_disk(file: Path) -> None:
-    """Make sure the content is on the disk before a rename is: else a power cut could leave an empty file."""
-    descriptor = os.open(file, os.O_RDONLY)
+    claim = Claim(path)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        theirs = read_change(claim)
+    except BaseException:
+        claim.abandon()
+        raise
+    if theirs is not None and theirs.id == change.id:
+        return claim
+    claim.abandon()
+    return None
+
+
+def _put_rest(claims: dict[int, Claim], change: Change) -> None:
+    """Put in place what is not yet; but what came into a place since then is left alone.
+
+    If that was before the first step, nothing is put in place: the change has not begun, and something newer is there.
+    """
+    around = claims[change.own].path.parent
+    states = [_state(around / output.name, claims.get(number), output) for number, output in enumerate(change.outputs)]
+    if "overtaken" in states and "done" not in states:
+        return
+    for number, state in enumerate(states):
+        if state == "waiting":
+            with suppress(FileError):  # it was overtaken just now
+                claims[number].put_in_place(overwrite=change.overwrite)
+
+
+def _state(path: Path, claim: Claim | None, output: Output) -> Literal["waiting", "done", "overtaken"]:
+    here = standing(path)
+    if here is not None and here[0] == output.inode:
+        return "done"
+    if claim is None or inode_of(claim.new) != output.inode:
+        return "overtaken"  # it was in its place and is no more, or has been given up
+    put_aside = here is None and output.stood is not None and inode_of(claim.old) == output.stood[0]
+    return "waiting" if here == output.stood or put_aside else "overtaken"

@@ -82,9 +82,23 @@ class Claim:
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR):
                 raise
-            raise FileError(
-                f"{self._shown} has come into being meanwhile and is left alone; choose another name"
-            ) from error
+            raise self._taken() from error
+
+    def check_free(self) -> None:
+        """Raise FileError if something has come into its place."""
+        if os.path.lexists(self.path):
+            raise self._taken()
+
+    def _taken(self) -> FileError:
+        return FileError(f"{self._shown} has come into being meanwhile and is left alone; choose another name")
+
+    def take_back(self, inode: int) -> None:
+        """Undo `put_in_place` without overwriting, if what is in its place is still what was put there."""
+        if os.path.lexists(self.path) and self.path.lstat().st_ino == inode:
+            if os.path.lexists(self.new):  # it was linked
+                self.path.unlink()
+            else:
+                os.rename(self.path, self.new)
 
     def _put_folder(self, overwrite: bool) -> None:
         if overwrite and self.path.is_dir():

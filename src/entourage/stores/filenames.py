@@ -1,8 +1,11 @@
 """The names of files and folders that are written in a model folder, a run folder, or a folder of shards.
 
 runs/layout.py says what each of a run holds; no other module spells one. A folder is replaced only if it holds nothing
-but these (replacing.py).
+but what we write in a folder of its kind (replacing.py).
 """
+
+import re
+from collections.abc import Iterable
 
 __all__ = [
     "CHECKPOINT",
@@ -15,12 +18,10 @@ __all__ = [
     "GRADIENTS",
     "ITEMS",
     "LOG",
-    "MARKS",
     "METRICS",
     "MODEL",
     "NEIGHBORS",
     "NETWORK",
-    "OURS",
     "PLAN",
     "QUERIES",
     "REFINED",
@@ -30,6 +31,7 @@ __all__ = [
     "TEXTS",
     "TRAIN",
     "WEIGHTS",
+    "WRITTEN",
 ]
 
 # A model folder.
@@ -61,10 +63,26 @@ DEMO_PICTURES = {"drift": "drift.png", "query": "query.png", "sheet": "retrieval
 # A folder of shards.
 PLAN = "plan.json"
 
-# Every folder of ours holds one of these, a JSON object with the key "entourage".
-MARKS = (CONFIG, RUN, PLAN)
+# Every folder of ours holds CONFIG, RUN or PLAN, its mark: a JSON object with the key "entourage".
+_OF_A_MODEL = (CONFIG, WEIGHTS, GRADIENTS)
+_OF_TRAINING = (METRICS, REPORT, CHECKPOINT, LOG, ENCODER, NETWORK, CROSS_IMAGE, TENSORBOARD)
+_OF_REFINEMENT = (RUN, METRICS, REPORT, ITEMS, REFINED, CONTEXT, CONTEXT_REFINED, NEIGHBORS, QUERIES, TEXTS, MODEL)
 
-OURS = {CONFIG, WEIGHTS, RUN, METRICS, REPORT}
-OURS |= {ENCODER, NETWORK, CROSS_IMAGE, CHECKPOINT, LOG, GRADIENTS, TENSORBOARD}
-OURS |= {ITEMS, REFINED, CONTEXT, CONTEXT_REFINED, NEIGHBORS, QUERIES, TEXTS, MODEL}
-OURS |= {TRAIN, *DEMO_PICTURES.values(), PLAN}
+
+def _model_in(folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in _OF_A_MODEL]
+
+
+def _any_of(names: Iterable[str], *patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join([*map(re.escape, names), *patterns]))
+
+
+WRITTEN = {
+    CONFIG: _any_of(
+        [*_OF_A_MODEL, *_OF_TRAINING, *_model_in(ENCODER), *_model_in(NETWORK), *_model_in(CROSS_IMAGE)],
+        rf"{TENSORBOARD}/events\.out\.tfevents\.[^/]*",
+    ),
+    RUN: _any_of([*_OF_REFINEMENT, *_model_in(MODEL), TRAIN, *DEMO_PICTURES.values()]),
+    PLAN: _any_of([PLAN], r"\d{5,}\.npz"),
+}
+"""By the mark of a folder, the paths in it that we write."""

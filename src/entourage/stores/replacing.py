@@ -12,20 +12,18 @@ Nothing is replaced unless overwriting is allowed. If it is:
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from entourage.errors import FileError, InputError
 from entourage.stores.changes import settle
 from entourage.stores.claims import is_staging
-from entourage.stores.filenames import MARKS, OURS
+from entourage.stores.filenames import WRITTEN
 from entourage.stores.paths import StrPath
 from entourage.stores.reading import begins_rightly
 
-__all__ = ["check_apart", "check_file", "check_folder", "check_kept"]
+__all__ = ["check_apart", "check_file", "check_file_still", "check_folder", "check_folder_still", "check_kept"]
 
-_NUMBERED = re.compile(r"\d+\.npz|events\.out\.tfevents\..*")  # shards of vectors, and what TensorBoard reads
 _OF_THE_SYSTEM = {".DS_Store", "Thumbs.db"}
 
 
@@ -47,7 +45,12 @@ def check_file(path: StrPath, *, overwrite: bool, ours: Callable[[Path], bool] |
     Path
         The same path.
     """
-    path = _checked(path, overwrite)
+    return check_file_still(_checked(path, overwrite), ours)
+
+
+def check_file_still(path: StrPath, ours: Callable[[Path], bool] | None = None) -> Path:
+    """As `check_file` with overwriting, for one that is claimed already."""
+    path = Path(path)
     if path.is_dir():
         raise FileError(f"{path} is a folder; wanted the name of a file: choose another name")
     if path.exists() and not path.is_file():
@@ -74,14 +77,20 @@ def check_folder(path: StrPath, *, overwrite: bool) -> Path:
     Path
         The same path.
     """
-    path = _checked(path, overwrite)
+    return check_folder_still(_checked(path, overwrite))
+
+
+def check_folder_still(path: StrPath) -> Path:
+    """As `check_folder` with overwriting, for one that is claimed already."""
+    path = Path(path)
     if not path.is_dir():
         if os.path.lexists(path):
             raise FileError(f"{path} is a file, and is never replaced by a folder; choose another name")
         return path
-    if any(path.iterdir()) and not _marked(path):
+    marks = _marks(path)
+    if any(path.iterdir()) and not marks:
         raise FileError(f"{path} is a folder that Entourage did not write, and is never replaced; choose another name")
-    foreign = next((each for each in path.rglob("*") if not _ours(each.relative_to(path))), None)
+    foreign = next((each for each in path.rglob("*") if not _ours(each.relative_to(path), marks)), None)
     if foreign is not None:
         raise FileError(
             f"{path} holds {foreign.relative_to(path)}, which Entourage did not put there and which would be lost; "
@@ -151,22 +160,24 @@ def _check_named(path: Path) -> None:
         raise FileError(f"the output is {str(path)!r}; wanted the name of a file or folder: choose one")
 
 
-def _marked(folder: Path) -> bool:
-    for mark in MARKS:
+def _marks(folder: Path) -> list[str]:
+    """What kinds of folder of ours this is."""
+    marks = []
+    for mark in WRITTEN:
         try:
             content = json.loads((folder / mark).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         if isinstance(content, dict) and "entourage" in content:
-            return True
-    return False
+            marks.append(mark)
+    return marks
 
 
-def _ours(inside: Path) -> bool:
-    """Whether a path in a folder of ours is one that we write, or that the system leaves."""
-    if any(map(is_staging, inside.parts)):
+def _ours(inside: Path, marks: list[str]) -> bool:
+    """Whether a path in a folder with such marks is one that we write there, or that the system leaves."""
+    if inside.name in _OF_THE_SYSTEM or any(map(is_staging, inside.parts)):
         return True
-    return all(part in OURS or part in _OF_THE_SYSTEM or _NUMBERED.fullmatch(part) for part in inside.parts)
+    return any(WRITTEN[mark].fullmatch(inside.as_posix()) for mark in marks)
 
 
 def _place(path: Path) -> Path:

@@ -224,7 +224,7 @@ def test_without_labels_vectors_and_ids_are_all_that_is_left(ids):
 
 def test_items_without_labels_are_named_where_some_are_wanted():
     assert labels_of(Embeddings(SQUARE, labels=list("aabb"))).tolist() == list("aabb")
-    with pytest.raises(InputError, match="^the test items have no labels; wanted one per item: add them$"):
+    with pytest.raises(InputError, match=r"^the test items have no labels; wanted one per item: add them$"):
         labels_of(Embeddings(SQUARE), "test items")
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from scipy.stats import skew
 
 from entourage.comparison.findings import Diagnosis, Finding
-from entourage.comparison.splits import labels_of
 from entourage.comparison.verdict import verdict
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.movement import mean_cosine
@@ -25,7 +24,7 @@ from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import JUDGED, Forecast, forecast, universal_network
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.randomness import generator
-from entourage.values import Embeddings, Neighbors, as_embeddings, label_codes
+from entourage.values import Embeddings, Neighbors, as_embeddings, label_codes, labels_of
 
 __all__ = ["doctor", "examine"]
 

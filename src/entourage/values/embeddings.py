@@ -189,7 +189,13 @@ class Embeddings:
         return replace(self, vectors=np.asarray(vectors))
 
     def without_labels(self) -> "Embeddings":
-        """The same vectors and ids, and nothing of what is known of the items: no labels, cameras or sequences."""
+        """Forget what is known of the items: labels, cameras and sequences.
+
+        Returns
+        -------
+        Embeddings
+            The same vectors and ids.
+        """
         return Embeddings(self.vectors, self.ids, named=self.named)
 
 

@@ -57,7 +57,9 @@ def run_commands(commands: dict[str, str], out: Path) -> dict[str, dict]:
 
     from entourage.cli import app
     from entourage.comparison.methods import METHODS
+    from entourage.runtime import progress
 
+    progress.SILENT_SECONDS = 3600  # lines of progress depend on how long the work takes
     methods = ",".join(name for name, spec in METHODS.items() if spec.learns_with is None)
     outcomes = {}
     for name, line in commands.items():

@@ -17,6 +17,7 @@ from entourage.values import (
     columns,
     embeddings,
     label_codes,
+    labels_of,
     neighbors,
     shared_codes,
 )
@@ -209,6 +210,22 @@ def test_taking_rows_and_replacing_vectors_keep_each_item_whole():
         2,
     )
     assert not Embeddings(SQUARE).take([0, 1]).named
+
+
+@pytest.mark.parametrize("ids", [None, list("abcd")])
+def test_without_labels_vectors_and_ids_are_all_that_is_left(ids):
+    known = {name: [1, 1, 2, 2] for name in ("labels", "cameras", "sequences")}
+    bare = Embeddings(SQUARE, ids, **known).without_labels()
+    assert bare.labels is bare.cameras is bare.sequences is None
+    wanted = Embeddings(SQUARE, ids)
+    assert (bare.ids.tolist(), bare.named) == (wanted.ids.tolist(), wanted.named)
+    np.testing.assert_array_equal(bare.vectors, wanted.vectors)
+
+
+def test_items_without_labels_are_named_where_some_are_wanted():
+    assert labels_of(Embeddings(SQUARE, labels=list("aabb"))).tolist() == list("aabb")
+    with pytest.raises(InputError, match=r"^the test items have no labels; wanted one per item: add them$"):
+        labels_of(Embeddings(SQUARE), "test items")
 
 
 # ---- the other values --------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from entourage.data.arrays import ImageArray
-from entourage.data.image_set import labels_of
 from entourage.data.sets import glyphs
 from entourage.encoders.embedding import embed
 from entourage.figures import save
@@ -28,7 +27,7 @@ from entourage.stores import check_folder, new_folder
 from entourage.stores.filenames import DEMO_PICTURES
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
-from entourage.values import Embeddings
+from entourage.values import Embeddings, labels_of
 
 __all__ = ["DemoResult", "DemoSettings", "run_demo"]
 

@@ -1,5 +1,7 @@
 """Exact search against brute force: who is found, in which order, and that nobody finds himself."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -228,7 +230,13 @@ def test_vectors_in_reversed_memory_give_the_same_neighbours():
 # ---- what is refused ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", [-1, 0, 4, 5, 10**13])
+@pytest.mark.parametrize("k", [2.5, "3", None, True, 0, -1, [2]])
+def test_k_is_a_whole_number(k):
+    with pytest.raises(InputError, match=rf"^k is {re.escape(repr(k))}; wanted a whole number, at least 1$"):
+        search(np.eye(4), k=k)
+
+
+@pytest.mark.parametrize("k", [4, 5, 10**13])
 def test_k_must_leave_room_for_the_item_itself(k):
     items = Embeddings.from_vectors(np.eye(4))
     with pytest.raises(InputError, match=rf"k is {k}, .* wanted 1 ≤ k ≤ 3"):

@@ -155,7 +155,8 @@ def test_nothing_is_reported_as_protected_unless_it_was_asked_for(short_rehearsa
     vectors, labels = clusters(seed=0, n_classes=12)
     report = ContextRefiner().fit(vectors, labels).report()
     assert "protected" not in report["protocol"]
-    assert set(report["metrics"]) == {f"rehearsal_{m}_{v}" for m in ("recall@1", "map@r") for v in ("raw", "refined")}
+    rehearsed = {f"rehearsal_{m}_{v}" for m in ("recall@1", "map@r", "votes") for v in ("raw", "refined")}
+    assert set(report["metrics"]) == rehearsed | {"rehearsal_votes_error"}
 
 
 @pytest.mark.parametrize(
@@ -164,6 +165,8 @@ def test_nothing_is_reported_as_protected_unless_it_was_asked_for(short_rehearsa
         ("recall", "protect is 'recall'; wanted recall@k, precision@k, ndcg@k, mrr@k or map@k"),
         (["recall@10", "nmi"], "protect is 'nmi'; wanted"),
         (10, "protect is 10; wanted"),
+        ([["recall@10"]], r"protect is \['recall@10'\]; wanted recall@k"),
+        (f"recall@{'9' * 5000}", "protect is recall@k with a k of 5,000 digits; wanted a k up to the number of items"),
         ("recall@5000", r"protect is recall@5000, but a query has only \d+ items to retrieve in the rehearsals"),
     ],
 )

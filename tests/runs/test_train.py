@@ -218,7 +218,8 @@ def test_among_several_processes_only_the_first_writes(people, tmp_path, monkeyp
 
     monkeypatch.setattr(runs, "second", train, raising=False)
     monkeypatch.setitem(SYSTEMS, "second", System(BaselineSettings, "entourage.runs.train:second"))
-    monkeypatch.setenv("RANK", "1")
+    for name, value in {"WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
     before = os.listdir(tmp_path)
     assert train_run(TrainRequest(people, tmp_path / "run", system="second")) is None
     assert os.listdir(tmp_path) == before

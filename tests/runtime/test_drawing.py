@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from entourage.runtime.drawing import DrawingFrom, DrawingWhereNeeded
+from entourage.runtime.drawing import DrawingFrom, DrawingWhereNeeded, _device
 
 ONES = torch.ones(6)
 DRAWING = {
@@ -119,3 +119,18 @@ def test_gradients_and_devices_are_those_of_torch():
         layer(F.dropout(x)).sum().backward()
     kept = x.grad != 0
     assert kept.any() and not kept.all()
+
+
+def test_names_of_one_device_share_a_generator():
+    for block in (DrawingFrom, DrawingWhereNeeded):
+        with block(1):
+            whole = torch.rand(4)
+        with block(1):
+            assert torch.equal(torch.cat([torch.rand(2, device="cpu:0"), torch.rand(2)]), whole)
+
+
+def test_a_card_without_a_number_is_the_current_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    drawn_on = {name: _device((), {"device": torch.device(name)}) for name in ("cuda", "cuda:1", "cuda:0", "mps")}
+    wanted = {"cuda": "cuda:1", "cuda:1": "cuda:1", "cuda:0": "cuda:0", "mps": "mps:0"}
+    assert {name: str(device) for name, device in drawn_on.items()} == wanted

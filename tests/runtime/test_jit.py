@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numba.core import caching
 
-from entourage.runtime import jit
+from entourage.runtime import jit_files
 from entourage.runtime.jit import compiled
 
 SOURCE = """
@@ -108,7 +108,7 @@ def unpickled(monkeypatch):
 
 def test_files_of_strangers_are_not_even_opened_as_pickles(kept, monkeypatch, unpickled):
     compiles(kept)
-    monkeypatch.setattr(jit, "_owners", lambda source: frozenset({os.getuid() + 1}))
+    monkeypatch.setattr(jit_files, "_owners", lambda source: frozenset({os.getuid() + 1}))
     unpickled.clear()
     assert compiles(kept) and compiles(kept) and unpickled == []
 
@@ -135,6 +135,26 @@ def test_a_function_is_compiled_where_no_folder_can_be_written_to(monkeypatch):
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     double = compiled(lambda x: 2 * x)
     assert double(21) == 42 and isinstance(double._cache, caching.NullCache)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "caching.FunctionCache = object",
+        "del caching.IndexDataCacheFile",
+        "caching.IndexDataCacheFile = lambda path: None",
+        "del caching.CacheImpl.locator",
+        "sys.modules['numba.core.event'] = None; del core.event",
+    ],
+)
+def test_a_numba_of_other_insides_compiles_without_keeping(tmp_path, lost):
+    (tmp_path / "doubling.py").write_text(SOURCE)
+    code = f"import sys; from numba import core; from numba.core import caching, dispatcher; {lost}\n"
+    code += "import doubling; sys.exit(doubling.double(21) != 42)"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    outcome = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
+    assert (outcome.returncode, outcome.stderr) == (0, b"")
+    assert files(tmp_path / "kept") == []
 
 
 def full_disk() -> None:

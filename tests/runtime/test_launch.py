@@ -52,6 +52,7 @@ BAD = [
     ({"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two' in the environment; wanted a whole number, 1 or more"),
     ({"WORLD_SIZE": "0"}, "WORLD_SIZE is '0'"),
     ({"WORLD_SIZE": "-2"}, "WORLD_SIZE is '-2'"),
+    ({"WORLD_SIZE": "1", "RANK": "--1"}, "RANK is '--1'"),
     ({"WORLD_SIZE": "2.5"}, "WORLD_SIZE is '2.5'"),
     ({"WORLD_SIZE": "9" * 5000}, "WORLD_SIZE is '9"),
     ({"WORLD_SIZE": "1", "RANK": "3"}, "RANK is '3' in the environment; wanted a whole number, from 0 to 0"),

@@ -252,6 +252,15 @@ REFUSED = {
     "a column of several sizes": (pd.Series(ODD), "row 3 has 4 values and row 0 6"),
     "a polars column of several sizes": (pl.Series(ODD), "row 3 has 4 values and row 0 6"),
     "a missing row": (pd.Series([None, *X.tolist()]), r"row 0 is missing \(1 in all\): drop those rows"),
+    "a row that is NaN": (pd.Series([float("nan"), *X.tolist()]), r"row 0 is missing \(1 in all\): drop those rows"),
+    "a row that is NA": (pd.Series([*X.tolist(), pd.NA]), r"row 40 is missing \(1 in all\)"),
+    "a list with a row that is NaN": ([X[0], float("nan")], r"row 1 is missing \(1 in all\)"),
+    "a frame with NaN before its vectors": (pd.DataFrame({"v": [np.nan, *X.tolist()]}), "row 0 is missing"),
+    "a list of numbers": ([float("nan"), 1.0], r"not of shape \(2,\)"),
+    "a frame with NaN before its text": (
+        pd.DataFrame(X).assign(name=[np.nan, *["bird"] * (N - 1)]),
+        "not a DataFrame whose column 'name' holds text such as 'bird'",
+    ),
     "a missing row of polars": (pl.Series([*X.tolist(), None]), r"row 40 is missing \(1 in all\)"),
     "a frame with a column of text": (
         pd.DataFrame(X).assign(name="bird"),

@@ -54,9 +54,7 @@ def refine(
     ] = None,
     neighbors: Annotated[
         int | None,
-        typer.Option(
-            help="Without --model: number of neighbours each item attends to; `doctor` suggests one. Default: 12."
-        ),
+        typer.Option(help="Without --model: number of neighbours each item attends to. Default: 12."),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
     run: Annotated[

@@ -14,17 +14,17 @@ import numpy as np
 from scipy.stats import skew
 
 from entourage.comparison.findings import Diagnosis, Finding
-from entourage.comparison.splits import labels_of
-from entourage.comparison.verdict import CLASSES_TO_LEARN_FROM, verdict
+from entourage.comparison.verdict import verdict
 from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.movement import mean_cosine
 from entourage.neighbors import search, search_blocks
 from entourage.refiner.graph import Graph, build_graph, most_neighbors
+from entourage.refiner.rehearsal import CLASSES_TO_LEARN_FROM
 from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import JUDGED, Forecast, forecast, universal_network
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.randomness import generator
-from entourage.values import Embeddings, Neighbors, as_embeddings, label_codes
+from entourage.values import Embeddings, Neighbors, as_embeddings, label_codes, labels_of
 
 __all__ = ["doctor", "examine"]
 
@@ -89,9 +89,8 @@ def examine(items: Embeddings, *, progress: Progress | None = None) -> Diagnosis
     >>> examine(Embeddings.from_vectors(vectors)).verdict.partition(":")[0]
     'refinement should help'
     """
-    bare = Embeddings(items.vectors, items.ids, named=items.named)
     graph = build_graph(items, universal_network().n_neighbors, progress)
-    expected = forecast(bare, graph=graph)
+    expected = forecast(items.without_labels(), graph=graph)
     findings = [*_copies(items, graph), *_expected(expected), _structure(items), *_hubness(graph), _cone(items)]
     if items.labels is not None:
         findings += [*_purity(graph), *_scores(items, graph, expected, progress), *_class_sizes(items)]

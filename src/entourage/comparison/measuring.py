@@ -12,7 +12,7 @@ from entourage.baselines import with_random_state
 from entourage.comparison.memory import peak_memory
 from entourage.comparison.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
 from entourage.comparison.results import Comparison, MethodResult, SeedResult
-from entourage.comparison.splits import labels_of, split_given, split_half
+from entourage.comparison.splits import split_given, split_half
 from entourage.comparison.tuning import LEAST_CLASSES, choose_settings
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
@@ -22,7 +22,7 @@ from entourage.refiner.rehearsal import FOLDS
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.training.sampling import usable_classes
-from entourage.values import Embeddings, as_embeddings, label_codes, shared_codes
+from entourage.values import Embeddings, as_embeddings, label_codes, labels_of, shared_codes
 
 __all__ = ["compare", "compare_split"]
 
@@ -142,7 +142,9 @@ def compare_split(
     if progress:
         progress("comparing", len(specs) * seeds, len(specs) * seeds)
     protocol = _protocol(training, test, seeds, split)
-    return Comparison(protocol, tuple(results), test.ids, labels_of(test, "test"), tuple(_warnings(training, test)))
+    return Comparison(
+        protocol, tuple(results), test.ids, labels_of(test, "test items"), tuple(_warnings(training, test))
+    )
 
 
 def _result(
@@ -198,8 +200,8 @@ def _reporter(progress: Progress | None, number: int, count: int, seeds: int) ->
 
 
 def _check(training: Embeddings, test: Embeddings, seeds: int) -> None:
-    labels = labels_of(test, "test")
-    labels_of(training, "training")
+    labels = labels_of(test, "test items")
+    labels_of(training, "training items")
     if training.dim != test.dim:
         raise InputError(
             f"the training items have {training.dim} dimensions and the test items {test.dim}; "
@@ -215,11 +217,11 @@ def _check(training: Embeddings, test: Embeddings, seeds: int) -> None:
 
 
 def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) -> dict[str, Any]:
-    codes = label_codes(labels_of(test, "test"))
+    codes = label_codes(labels_of(test, "test items"))
     return {
         "split": split,
         "training_items": len(training),
-        "training_classes": len(np.unique(labels_of(training, "training"))),
+        "training_classes": len(np.unique(labels_of(training, "training items"))),
         "test_items": len(test),
         "test_classes": int(codes.max()) + 1,
         "test_classes_seen_in_training": _seen_classes(training, test),
@@ -236,7 +238,7 @@ def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) ->
 
 def _warnings(training: Embeddings, test: Embeddings) -> list[str]:
     warnings, seen = [], _seen_classes(training, test)
-    if len(np.unique(labels_of(test, "test"))) == 1:
+    if len(np.unique(labels_of(test, "test items"))) == 1:
         warnings.append("all test items are of one class, so whatever is found is right")
     if seen:
         warnings.append(f"{seen} of the test classes are training classes too: this is not a zero-shot comparison")

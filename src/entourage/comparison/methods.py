@@ -90,16 +90,12 @@ class Refined(VectorMethod):
 
     def _learn(self, items: Embeddings) -> None:
         refiner = RECIPES[self.recipe](random_state=self.random_state)
-        self.refiner_ = refiner.fit(_without_labels(items) if self.universal else items)
+        self.refiner_ = refiner.fit(items.without_labels() if self.universal else items)
 
     def _moved(self, items: Embeddings) -> Embeddings:
         if self.universal:  # it learns nothing, and judges by the items themselves whether it would help
-            return items.replace_vectors(self.refiner_.fit_transform(_without_labels(items)).vectors)
+            return items.replace_vectors(self.refiner_.fit_transform(items.without_labels()).vectors)
         return self.refiner_.transform(items, context=items)
-
-
-def _without_labels(items: Embeddings) -> Embeddings:
-    return Embeddings(items.vectors, items.ids, named=items.named)
 
 
 def chosen_in_fit(method: Method) -> dict[str, Any]:

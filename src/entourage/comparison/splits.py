@@ -6,16 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entourage.errors import InputError
-from entourage.values import Embeddings, as_column
+from entourage.values import Embeddings, as_column, labels_of
 
-__all__ = ["labels_of", "split_given", "split_half"]
-
-
-def labels_of(items: Embeddings, name: str = "given") -> np.ndarray:
-    """Return the labels (N,) of items that must have some; `name` says which items they are, for the message."""
-    if items.labels is None:
-        raise InputError(f"the {name} items have no labels; give one per item")
-    return items.labels
+__all__ = ["split_given", "split_half"]
 
 
 def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from entourage.baselines import Chain, LinearHead, Method, Raw, with_random_state
-from entourage.comparison.splits import labels_of
 from entourage.evaluation import evaluate_ranking
 from entourage.refiner.rehearsal import FOLDS, Rehearsal, make_rehearsals
 from entourage.training.linear_maps import head_maps_by_epoch
 from entourage.training.sampling import usable_classes
-from entourage.values import Embeddings, label_codes
+from entourage.values import Embeddings, label_codes, labels_of
 
 __all__ = ["LEAST_CLASSES", "Choice", "Trial", "Validation", "best_trial", "choose_settings"]
 

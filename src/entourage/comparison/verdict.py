@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from entourage.refiner.rehearsal import CLASSES_TO_LEARN_FROM
 from entourage.refiner.universal import LEAST_ITEMS, Forecast
 
-__all__ = ["CLASSES_TO_LEARN_FROM", "verdict"]
+__all__ = ["verdict"]
 
 # The rules; docs/doctor.md has the measurements behind them.
 PURE = 0.95
@@ -14,7 +15,6 @@ LEAST_ABOVE_CHANCE = 0.15
 FEW_DIMENSIONS = 24
 UNGROUPED = 0.95
 GROUPED = 0.85  # random vectors, also of heavy tails or uneven variances, are at 0.9 and above
-CLASSES_TO_LEARN_FROM = 6
 
 
 def verdict(values: dict[str, Any], dimensions: int) -> str:

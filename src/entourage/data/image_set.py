@@ -4,13 +4,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from entourage.errors import InputError
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["ImageSet", "Items", "column_of", "labels_of"]
+__all__ = ["ImageSet", "Items", "column_of"]
 
 
 class ImageSet(Protocol):
@@ -39,29 +38,6 @@ class ImageSet(Protocol):
 
 Items = ImageSet | Embeddings
 """What an encoder is trained on, or embeds: pictures, or vectors in their place."""
-
-
-def labels_of(items: Items) -> np.ndarray:
-    """The labels of a set, which training needs.
-
-    Parameters
-    ----------
-    items : ImageSet or Embeddings
-        N items.
-
-    Returns
-    -------
-    ndarray, shape (N,)
-        The class of each item.
-
-    Raises
-    ------
-    InputError
-        If they are not known.
-    """
-    if items.labels is None:
-        raise InputError(f"the {len(items)} items have no labels; wanted a class for each of them to learn from")
-    return items.labels
 
 
 def column_of(items: Items, name: str) -> np.ndarray | None:

@@ -9,32 +9,15 @@
 N queries, M gallery items, G rules that apply. Queries and gallery may be Embeddings or image sets.
 """
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
 from entourage.errors import InputError
-from entourage.values import Embeddings, LabelArray, shared_codes
+from entourage.values import Embeddings, Labelled, labels_of, shared_codes
 
-__all__ = ["Labelled", "any_match", "described_rules", "groups_left_out", "labels_of", "without_junk"]
+__all__ = ["any_match", "described_rules", "groups_left_out", "labels_of", "without_junk"]
 
 _Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
-class Labelled(Protocol):
-    """Items that may have labels: Embeddings and image sets; they may also have `cameras` and `sequences`."""
-
-    @property
-    def labels(self) -> LabelArray | None:
-        """(N,) integers or texts, or None where unknown."""
-
-
-def labels_of(items: Labelled) -> LabelArray:
-    """The labels (N,) of items that must have some."""
-    if items.labels is None:
-        raise InputError("the items have no labels; wanted one per item to tell right from wrong: add them")
-    return items.labels
 
 
 def groups_left_out(queries: Labelled, gallery: Labelled) -> _Pair | None:

@@ -48,6 +48,7 @@ _OF_THE_RANKING: dict[str, Callable[[Hits, IntArray], NDArray[np.float64]]] = {
     "map": metrics.average_precision,
     "map-trapezoid": metrics.trapezoid_average_precision,
 }
+_MOST_DIGITS = 18  # no set has so many items
 _CHOSEN_BY_K = ("recall", "precision", "ndcg", "mrr")
 
 
@@ -139,8 +140,10 @@ def check_metric(name: Any, what: str) -> str:
     entourage.errors.InputError: the metric is 'recall'; wanted recall@k, precision@k, ndcg@k, mrr@k or map@k with a \
 whole number k from 1 on, or one of mrr, r-precision, map@r, map, map-trapezoid
     """
-    kind, _, k = str(name).partition("@")
-    if name in _OF_THE_RANKING or (kind in _AT_K and k.isdecimal() and k.isascii() and k[0] != "0"):
+    kind, _, k = name.partition("@") if isinstance(name, str) else ("", "", "")
+    if len(k) > _MOST_DIGITS:
+        raise InputError(f"{what} is {kind[:20]}@k with a k of {len(k):,} digits; wanted a k up to the number of items")
+    if (kind in _AT_K and k.isdecimal() and k.isascii() and k[0] != "0") or (kind and name in _OF_THE_RANKING):
         return str(name)
     *first, last = (f"{each}@k" for each in _AT_K)
     raise InputError(

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from entourage.errors import InputError
 from entourage.evaluation import metrics
 from entourage.evaluation.clustering import MOST_ITERATIONS, kmeans
-from entourage.evaluation.exclusions import described_rules, groups_left_out, labels_of, without_junk
+from entourage.evaluation.exclusions import described_rules, groups_left_out, without_junk
 from entourage.evaluation.hits import count_matches, find_hits
 from entourage.evaluation.names import MAP_AT, check_cutoffs, check_depth, measured, usual_names
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
-from entourage.values import Embeddings, IntArray, as_embeddings, shared_codes
+from entourage.values import Embeddings, IntArray, as_embeddings, labels_of, shared_codes
 
 __all__ = ["Scores", "evaluate", "evaluate_embeddings"]
 

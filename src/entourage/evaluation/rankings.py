@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.evaluation import metrics
-from entourage.evaluation.exclusions import labels_of
 from entourage.evaluation.hits import Hits, count_matches, find_hits
 from entourage.evaluation.names import check_cutoffs, check_depth, depth_for, measured, names_at
-from entourage.values import Embeddings, IntArray, Neighbors, label_codes
+from entourage.values import Embeddings, IntArray, Neighbors, label_codes, labels_of
 
 __all__ = ["evaluate_ranking", "mean_average_precision_at_r", "nearest_matches"]
 
@@ -99,9 +98,8 @@ def evaluate_ranking(
     check_depth(cutoffs, len(items) - 1)
     names = dict.fromkeys(["recall@1", "r-precision", "map@r", *names_at(cutoffs)])
     scores = {name: np.zeros(len(items)) for name in names}
-    unlabelled = Embeddings(items.vectors, items.ids, named=items.named)
     depth = depth_for(names, most_matches=int(matches.max()), longest=len(items) - 1)
-    for block, ranking in rank(unlabelled, depth):
+    for block, ranking in rank(items.without_labels(), depth):
         hits = Hits.from_ranking(codes[ranking.rows] == codes[block, None])
         for name, values in scores.items():
             values[block] = measured(name, hits, matches[block])

@@ -7,6 +7,7 @@ import numpy as np
 
 from entourage.errors import InputError
 from entourage.neighbors.index import SearchIndex
+from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.values import Embeddings, IntArray, Neighbors, as_embeddings
 
@@ -80,12 +81,13 @@ def _search(
 ) -> Iterator[tuple[slice, Neighbors]]:
     from entourage.neighbors import exact
 
+    check_whole("k", k, least=1)
     gallery = queries if gallery is None else gallery
     index = gallery if isinstance(gallery, SearchIndex) else SearchIndex(gallery)
     check_same_encoder(queries, index.items)
     own_rows = own_gallery_rows(queries, index)
     available = len(index) - bool((own_rows >= 0).any())
-    if not 1 <= k <= available:
+    if k > available:
         raise InputError(
             f"k is {k}, but a query can have at most {available} neighbours among {len(index)} items; "
             f"wanted 1 ≤ k ≤ {available}: lower k or add items"

@@ -12,7 +12,7 @@ import numpy as np
 from entourage.errors import InputError
 from entourage.evaluation.names import cutoff_of
 from entourage.refiner.base_map import NO_MAP
-from entourage.refiner.rehearsal import FOLDS, Rehearsal, ValidationGallery, score
+from entourage.refiner.rehearsal import CLASSES_TO_LEARN_FROM, FOLDS, Rehearsal, ValidationGallery, score
 from entourage.refiner.settings import RefinerSettings
 from entourage.values import IntArray
 
@@ -116,7 +116,7 @@ def check_enough_to_protect(protect: tuple[str, ...], n_classes: int) -> None:
     if protect:
         raise InputError(
             f"protect is {', '.join(protect)}, but {n_classes} classes with two items or more are too few to rehearse "
-            f"with; wanted {2 * FOLDS}: add classes, or leave protect out"
+            f"with; wanted {CLASSES_TO_LEARN_FROM}: add classes, or leave protect out"
         )
 
 

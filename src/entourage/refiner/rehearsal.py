@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from entourage.evaluation.exclusions import labels_of
 from entourage.evaluation.hits import Hits
 from entourage.evaluation.names import depth_for, measured
 from entourage.neighbors import search, search_blocks
@@ -27,9 +26,10 @@ from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.training.linear_maps import class_means
 from entourage.training.sampling import usable_classes
-from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, LabelArray, label_codes
+from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, LabelArray, label_codes, labels_of
 
 __all__ = [
+    "CLASSES_TO_LEARN_FROM",
     "FOLDS",
     "SPARSE",
     "Rehearsal",
@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 FOLDS = 3
+CLASSES_TO_LEARN_FROM = 2 * FOLDS  # two in each fold, to be told apart
 SPARSE = (2, 5, 12)  # items a class in sparse galleries
 
 _HARDEST = 0.9

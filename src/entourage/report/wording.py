@@ -47,12 +47,13 @@ def metric_title(name: str) -> str:
     >>> [metric_title(name) for name in ("recall@1", "map@r", "map@1000", "ndcg@10", "cosine_to_input")]
     ['Recall@1', 'MAP@R', 'mAP@1000', 'nDCG@10', 'Cosine to input']
     """
-    if name in _TITLES:
-        return _TITLES[name]
+    return _abbreviation(name) or name.replace("_", " ").capitalize()
+
+
+def _abbreviation(name: str) -> str | None:
+    """A metric that papers write in a way of its own, at the beginning of a sentence and within; None for others."""
     kind, at, k = name.partition("@")
-    if at and kind in _AT_K:
-        return f"{_AT_K[kind]}@{k}"
-    return name.replace("_", " ").capitalize()
+    return _TITLES.get(name) or (f"{_AT_K[kind]}@{k}" if at and kind in _AT_K else None)
 
 
 def metric_meaning(name: str) -> str:
@@ -89,11 +90,10 @@ def change_mark(difference: float, interval: Mapping[str, float] | None) -> tupl
 def in_sentence(name: str) -> str:
     """A metric as it is written within a sentence.
 
-    >>> [in_sentence(name) for name in ("recall@1", "map@r", "map@1000", "r-precision")]
-    ['recall@1', 'MAP@R', 'mAP@1000', 'R-precision']
+    >>> [in_sentence(name) for name in ("recall@1", "map@r", "mrr@5", "r-precision", "cosine_to_input")]
+    ['recall@1', 'MAP@R', 'MRR@5', 'R-precision', 'cosine to input']
     """
-    title = metric_title(name)
-    return title if name in _TITLES or name.startswith("map@") else f"{title[:1].lower()}{title[1:]}"
+    return _abbreviation(name) or metric_title(name).lower()
 
 
 def without_repeats(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -202,8 +202,8 @@ def _refined(
     refiner: Refiner, items: Embeddings, context: Embeddings | None, both: bool, progress: Progress | None
 ) -> Refinement:
     """Refine items without their labels, which are for scores alone."""
-    gallery = None if context is None else _unlabelled(context)
-    return refiner.refine(_unlabelled(items), gallery, both=both, progress=progress)
+    gallery = None if context is None else context.without_labels()
+    return refiner.refine(items.without_labels(), gallery, both=both, progress=progress)
 
 
 def _write_vectors(request: RefineRequest, done: Refinement, outputs: Outputs) -> dict[str, Path]:
@@ -220,7 +220,3 @@ def _sets(items: Embeddings, context: Embeddings | None, done: Refinement) -> Re
     if context is None or done.context_vectors is None:
         return RefinedSets(items, refined)
     return RefinedSets(items, refined, context, context.replace_vectors(done.context_vectors))
-
-
-def _unlabelled(items: Embeddings) -> Embeddings:
-    return Embeddings(items.vectors, items.ids, named=items.named)

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from entourage.data.image_set import Items, column_of, labels_of
+from entourage.data.image_set import Items, column_of
 from entourage.errors import InputError
 from entourage.evaluation import Scores, evaluate_embeddings
 from entourage.runtime.progress import Progress
 from entourage.systems.settings import EncoderSettings
 from entourage.training.history import History
 from entourage.training.sampling import hold_out_classes, usable_classes
-from entourage.values import Embeddings, IntArray
+from entourage.values import Embeddings, IntArray, labels_of
 
 if TYPE_CHECKING:
     from entourage.encoders.protocol import Encoder

@@ -8,13 +8,13 @@ from typing import TypeVar
 import numpy as np
 
 from entourage import data
-from entourage.data.image_set import Items, labels_of
+from entourage.data.image_set import Items
 from entourage.errors import InputError
 from entourage.evaluation.exclusions import any_match
 from entourage.runtime.progress import Progress
 from entourage.systems.settings import EncoderSettings
 from entourage.training.sampling import usable_classes
-from entourage.values import LabelArray
+from entourage.values import LabelArray, labels_of
 
 __all__ = ["check_pictures", "load_sets", "with_encoder"]
 

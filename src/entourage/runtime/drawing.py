@@ -28,7 +28,20 @@ _MAY_DRAW = re.compile(
 )
 
 
-class DrawingFrom(TorchDispatchMode):
+class _Block:
+    """A mode of torch of which this thread knows that it is inside; stands before the mode among the bases."""
+
+    def __enter__(self) -> Any:
+        _blocks().append(self)
+        super().__enter__()  # type: ignore[misc]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[misc]
+        _blocks().pop()
+
+
+class DrawingFrom(_Block, TorchDispatchMode):
     """A block in which this thread draws from a seed: what `torch.manual_seed` would make it draw.
 
     Parameters
@@ -41,15 +54,6 @@ class DrawingFrom(TorchDispatchMode):
         super().__init__()
         self._seed = seed
         self._generators: dict[torch.device, torch.Generator] = {}
-
-    def __enter__(self) -> "DrawingFrom":
-        _blocks().append(self)
-        super().__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        _blocks().pop()
 
     def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation, one that draws with the generator of its device."""
@@ -71,7 +75,7 @@ class DrawingFrom(TorchDispatchMode):
         return self._generators[device]
 
 
-class DrawingWhereNeeded(TorchFunctionMode):
+class DrawingWhereNeeded(_Block, TorchFunctionMode):
     """The same block where speed matters: only functions whose names tell that they may draw are looked into.
 
     It may be entered again, and goes on drawing where it was. A function of another name that draws, as one of a
@@ -81,15 +85,6 @@ class DrawingWhereNeeded(TorchFunctionMode):
     def __init__(self, seed: int) -> None:
         super().__init__()
         self._drawing = DrawingFrom(seed)
-
-    def __enter__(self) -> "DrawingWhereNeeded":
-        _blocks().append(self)
-        super().__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        _blocks().pop()
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function of torch; within a block inside this one, that one says what is drawn."""
@@ -113,7 +108,16 @@ def _may_draw(name: str) -> bool:
 def _device(args: Any, kwargs: dict[str, Any]) -> torch.device:
     """Where an operation draws: where its first tensor is or, if it makes one, where that shall be."""
     tensor = next((value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)), None)
-    return torch.device(kwargs.get("device") or "cpu") if tensor is None else tensor.device
+    return _as_tensors_say(torch.device(kwargs.get("device") or "cpu")) if tensor is None else tensor.device
+
+
+def _as_tensors_say(device: torch.device) -> torch.device:
+    """A device by the one name it has as the device of a tensor: a card with its number, the processor without."""
+    if device.type == "cpu":
+        return torch.device("cpu")
+    if device.index is not None:
+        return device
+    return torch.device(device.type, torch.cuda.current_device() if device.type == "cuda" else 0)
 
 
 def _with_generator(operation: Any) -> Any:

@@ -62,7 +62,7 @@ def launched() -> Launch:
 def _number(name: str, *, least: int = 0, most: int | None = None) -> int:
     """A whole number of the environment, the least one where it is not set."""
     text = os.environ.get(name) or str(least)
-    number = int(text) if text.strip().lstrip("-").isdecimal() and len(text) < 10 else None
+    number = int(text) if text.strip().removeprefix("-").isdecimal() and len(text) < 10 else None
     if number is None or number < least or (most is not None and number > most):
         wanted = f"{least} or more" if most is None else f"from {least} to {most}"
         raise InputError(f"{name} is {text[:20]!r} in the environment; wanted a whole number, {wanted}: {_FIX}")

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from entourage.data.batches import PictureBatch, PictureBatches
-from entourage.data.image_set import Items, labels_of
+from entourage.data.image_set import Items
 from entourage.encoders.embedding import Shard, embed_shards
 from entourage.encoders.saving import small_encoder_for
 from entourage.errors import EntourageWarning, FileError, InputError
@@ -41,7 +41,7 @@ from entourage.training.losses import build_loss
 from entourage.training.sampling import check_usable_classes, class_balanced_batches, hold_out_classes, share_of_rank
 from entourage.training.schedule import build_schedule
 from entourage.training.settings import Checkpointing, FitSettings, Reporting
-from entourage.values import Embeddings, label_codes
+from entourage.values import Embeddings, label_codes, labels_of
 
 __all__ = ["EncoderTraining", "NotedBatches", "encoder_training"]
 

@@ -1,6 +1,6 @@
 """Columns of ids and labels, names for kinds of arrays, and how a frozen value gets its fields."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,11 @@ __all__ = [
     "FloatArray",
     "IntArray",
     "LabelArray",
+    "Labelled",
     "check_unique",
     "checked_column",
     "label_codes",
+    "labels_of",
     "plural",
     "set_frozen",
     "shared_codes",
@@ -31,6 +33,21 @@ LabelArray = NDArray[Any]
 """A column of labels or ids: integers or text."""
 
 _SURROGATES = 0xD800, 0xE000  # halves of a letter, which Python puts in the place of bytes that are not UTF-8
+
+
+class Labelled(Protocol):
+    """Items that may have labels: Embeddings and image sets; they may also have `cameras` and `sequences`."""
+
+    @property
+    def labels(self) -> LabelArray | None:
+        """(N,) integers or texts, or None where unknown."""
+
+
+def labels_of(items: Labelled, name: str = "items") -> LabelArray:
+    """The labels (N,) of items that must have some; `name` says which items they are, for the message."""
+    if items.labels is None:
+        raise InputError(f"the {name} have no labels; wanted one per item: add them")
+    return items.labels
 
 
 def label_codes(labels: ArrayLike) -> NDArray[np.int64]:

@@ -106,7 +106,8 @@ def _from_rows(rows: Sequence[Any] | NDArray[Any], name: str) -> NDArray[Any]:
         return rows
     kept = [row if isinstance(row, list | tuple | np.ndarray | float | int) else _row(row, name) for row in rows]
     lengths = [len(row) if isinstance(row, Sequence | np.ndarray) and np.ndim(row) else -1 for row in kept]
-    missing = [number for number, row in enumerate(rows) if row is None]
+    of_vectors = max(lengths, default=-1) >= 0  # NaN among numbers is a number that is wrong, among vectors no vector
+    missing = [number for number, row in enumerate(rows) if row is None or (of_vectors and _is_missing(row))]
     if missing:
         _refuse(name, f"one whose row {missing[0]} is missing ({len(missing)} in all)", "drop those rows")
     odd = next((number for number, length in enumerate(lengths) if length != lengths[0]), None)
@@ -153,8 +154,19 @@ def holds_lists(values: Any) -> bool:
         return getattr(values, "dtype", None) is not None and values.dtype.is_nested()
     if library(values) != "pandas":
         return False
-    first = next((entry for entry in values if entry is not None), None)
-    return isinstance(first, list | tuple | np.ndarray)
+    return isinstance(_first(values), list | tuple | np.ndarray)
+
+
+def _first(column: Any) -> Any:
+    """The first entry that is there; None if all are missing."""
+    return next((entry for entry in column if not _is_missing(entry)), None)
+
+
+def _is_missing(entry: Any) -> bool:
+    """Whether this is None, NaN, or what pandas has for them."""
+    return (
+        entry is None or type(entry).__name__ in ("NAType", "NaTType") or (isinstance(entry, float) and entry != entry)
+    )
 
 
 def _is_frame(values: Any) -> bool:
@@ -175,7 +187,7 @@ def _check_columns(frame: Any, name: str) -> None:
             _refuse(
                 name, f"a DataFrame whose column {label!r} holds the vectors", f"pass that column alone, [{label!r}]"
             )
-        first = next((entry for entry in column if entry is not None), None)
+        first = _first(column)
         if isinstance(first, str):
             seen = f"a DataFrame whose column {label!r} holds text such as {_short(first)}"
             _refuse(name, seen, "pass the columns of numbers alone")

@@ -188,6 +188,16 @@ class Embeddings:
         """
         return replace(self, vectors=np.asarray(vectors))
 
+    def without_labels(self) -> "Embeddings":
+        """Forget what is known of the items: labels, cameras and sequences.
+
+        Returns
+        -------
+        Embeddings
+            The same vectors and ids.
+        """
+        return Embeddings(self.vectors, self.ids, named=self.named)
+
 
 def as_embeddings(vectors: Any, labels: Any = None, *, name: str = "vectors") -> Embeddings:
     """Take vectors of any kind as Embeddings: the one way into every public function.

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from entourage.errors import InputError
 from entourage.evaluation import mean_average_precision_at_r
-from entourage.evaluation.exclusions import labels_of
 from entourage.neighbors import search
 from entourage.refiner.paper.network import PaperNetwork
 from entourage.refiner.paper.settings import PaperSettings
@@ -30,7 +29,7 @@ from entourage.training.loop import fit_model
 from entourage.training.losses import multi_similarity
 from entourage.training.sampling import check_usable_classes, class_balanced_batches, hold_out_classes
 from entourage.training.settings import Checkpointing, FitSettings, Reporting
-from entourage.values import Embeddings, Neighbors, label_codes
+from entourage.values import Embeddings, Neighbors, label_codes, labels_of
 
 __all__ = ["batch_loss", "fit_paper"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.data.image_set import ImageSet, labels_of
+from entourage.data.image_set import ImageSet
 from entourage.encoders.protocol import FeatureMapEncoder
 from entourage.errors import InputError
 from entourage.figures.attention_maps import draw_attention
@@ -26,7 +26,7 @@ from entourage.systems.cross_image.encoding import EncodedImages, encode
 from entourage.systems.cross_image.maps import attention_maps, best_triples
 from entourage.systems.cross_image.parts import find_parts, key_space
 from entourage.systems.cross_image.probe import EDGES, read_gradients
-from entourage.values import Embeddings, FloatArray, IntArray
+from entourage.values import Embeddings, FloatArray, IntArray, labels_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from entourage.data.image_set import Items, labels_of
+from entourage.data.image_set import Items
 from entourage.errors import InputError
 from entourage.runs.figures.choosing import first, sheet_size
 from entourage.runs.figures.options import FigureOptions
 from entourage.runs.training_run import TrainingRun
-from entourage.values import Embeddings, FloatArray, IntArray, LabelArray
+from entourage.values import Embeddings, FloatArray, IntArray, LabelArray, labels_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

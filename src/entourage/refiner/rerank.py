@@ -41,10 +41,10 @@ from entourage.values import (
 __all__ = ["MOST_CANDIDATES", "Reranked", "Reranker", "rerank"]
 
 MOST_CANDIDATES = 4096  # all pairs are compared, in memory
-N_NEIGHBORS, N_STEPS = 12, 5
+N_NEIGHBORS, N_STEPS = 6, 5
 SHARPNESS = 2.0
 BLEND = 0.3
-RAW_SHARE = 0.3
+RAW_SHARE = 0.5
 _LEAST_SQUARE, _MOST_SQUARE = 1e-20, 1e20
 _NONE = np.empty(0, np.float32)
 
@@ -93,6 +93,11 @@ class Reranker:
     def __init__(self, refiner: ContextRefiner | None = None) -> None:
         self._network = _network_of(refiner)
         self._dim = None if refiner is None else refiner.n_features_in_
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers the scorer and the base map have."""
+        return self._network.n_parameters
 
     def rerank(
         self, query: Any, candidates: Any, *, ids: Any = None, scores: Any = None, query_id: Any = None

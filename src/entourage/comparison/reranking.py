@@ -62,4 +62,6 @@ class RerankedSearch(Method):
         first, rest = rows[: self.candidates], rows[self.candidates :]
         done = self.reranker_.rerank(query, items.vectors[first], ids=items.ids[first])
         scores = np.concatenate([done.scores, similarities[self.candidates :]])
-        return np.concatenate([first[done.rows], rest]), np.minimum.accumulate(scores)  # the rest are not above the last
+        return np.concatenate([first[done.rows], rest]), np.minimum.accumulate(
+            scores
+        )  # the rest are not above the last

@@ -19,8 +19,9 @@ from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.stores import check_kept, read_vectors
 from entourage.stores.columns import columns_where_present
 from entourage.stores.rankings import RankedLists, check_rankings_file, read_rankings, write_rankings
-from entourage.stores.reading import named, same_file
+from entourage.stores.reading import existing, named, same_file
 from entourage.stores.replacing import check_file
+from entourage.stores.vectors import FORMATS
 from entourage.values import Embeddings, FloatArray, IntArray, LabelArray, check_unique, shared_codes
 
 __all__ = ["CANDIDATES", "RerankRequest", "RerankResult", "rerank"]
@@ -52,6 +53,8 @@ class RerankRequest:
 
     def check(self) -> None:
         """Refuse what cannot be done before anything is read."""
+        for path in (self.queries, self.gallery):
+            existing(path, FORMATS, "vectors")
         check_rankings_file(self.out)
         check_kept((self.out,), (self.queries, self.gallery, self.results, self.model))
         check_file(self.out, overwrite=self.overwrite)
@@ -166,7 +169,8 @@ def _gallery_rows(ids: LabelArray, index: SearchIndex) -> IntArray:
     rows = index.rows_of(ids)
     if (rows < 0).any():
         unknown = ids[rows < 0][0].item()
-        raise InputError(f"the id {unknown!r} is not in the gallery; wanted ids of its items, or their rows from 0")
+        wanted = "its ids" if index.items.named else f"its rows, 0 to {len(index) - 1}"
+        raise InputError(f"the id {unknown!r} is not in the gallery; wanted {wanted}, such as {index.items.ids[0]}")
     check_unique(ids)
     return rows
 

@@ -65,10 +65,21 @@ def test_the_scores_are_those_of_the_equation():
         z /= np.linalg.norm(z, axis=1, keepdims=True)
     e = module.BLEND * x.vectors + (1 - module.BLEND) * z
     e /= np.linalg.norm(e, axis=1, keepdims=True)
-    a = module.RAW_SHARE
-    expected = (1 - a) * e[1:] @ e[0] + a * x.vectors[1:] @ x.vectors[0]
+    refined, raw = e[1:] @ e[0], x.vectors[1:] @ x.vectors[0]
+    expected, cautious = ((1 - a) * refined + a * raw for a in (module.RAW_SHARE, module.RAW_SHARE_OF_FIRST))
+    expected[np.argmax(cautious)] = expected.max()
     done = found_by(0)
+    assert done.rows[0] == np.argmax(cautious)
     np.testing.assert_allclose(done.scores, expected[done.rows], atol=1e-5)
+
+
+def test_the_first_place_is_given_with_more_caution():
+    firsts = [(found_by(query).rows[0], query) for query in range(0, len(X), 3)]
+    assert any(first != 0 for first, _ in firsts)  # cautious, not stubborn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "RAW_SHARE_OF_FIRST", module.RAW_SHARE)
+        bold = [found_by(query).rows[0] for _, query in firsts]
+    assert sum(first == 0 for first, _ in firsts) > sum(first == 0 for first in bold)
 
 
 @pytest.mark.parametrize("copies", [2, 30])
@@ -203,6 +214,13 @@ def test_a_base_map_comes_first(untaught):
     by_hand = rerank(unit(X)[0] @ turned, unit(X)[FOUND[0]] @ turned)
     np.testing.assert_array_equal(done.rows, by_hand.rows)
     assert (done.rows != found_by(0).rows).any()
+
+
+def test_a_base_map_that_leaves_nothing_is_a_damaged_model(untaught):
+    empty = ContextRefiner().fit(clusters(seed=1)[0])
+    empty.network_ = replace(empty.network_, base_map=np.zeros((32, 32), np.float32))
+    with pytest.raises(ModelError, match=r"all zeros.*after the base map"):
+        Reranker(empty).rerank(X[0], X[:9])
 
 
 def test_a_refiner_that_leaves_vectors_alone_leaves_the_order_alone():

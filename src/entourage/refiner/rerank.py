@@ -4,8 +4,9 @@ Query and candidates are refined as a small gallery of their own (network.py), a
 
     score_j = (1 - a) <e_query, e_j> + a <x_query, x_j>
 
-where x are the vectors after the base map, if there is one, and e the refined ones. The index stays as it is, and
-nothing but the vectors of the candidates is needed.
+where x are the vectors after the base map, if there is one, and e the refined ones. Refinement knows better which
+candidates belong together than which is nearest: so the first place goes to the highest score with a larger a. The
+index stays as it is, and nothing but the vectors of the candidates is needed.
 
 C candidates, d dimensions.
 """
@@ -19,6 +20,7 @@ from entourage.errors import InputError, ModelError
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.gathering import normalise
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.small_graph import build_small_graph
 from entourage.refiner.universal import universal_network
@@ -41,10 +43,11 @@ from entourage.values import (
 __all__ = ["MOST_CANDIDATES", "Reranked", "Reranker", "rerank"]
 
 MOST_CANDIDATES = 4096  # all pairs are compared, in memory
-N_NEIGHBORS, N_STEPS = 6, 5
-SHARPNESS = 2.0
-BLEND = 0.3
-RAW_SHARE = 0.5
+# Chosen on training classes, see docs/rerank.md. Candidates of one query are all alike, and are weighed less sharply
+# than the items of a gallery.
+N_NEIGHBORS, N_STEPS = 12, 5
+SHARPNESS, BLEND = 2.0, 0.3
+RAW_SHARE, RAW_SHARE_OF_FIRST = 0.5, 0.75  # a
 _LEAST_SQUARE, _MOST_SQUARE = 1e-20, 1e20
 _NONE = np.empty(0, np.float32)
 
@@ -200,7 +203,7 @@ def scores_of(network: RelationalNetwork, vectors: FloatArray) -> FloatArray:
     ndarray of shape (C,)
         float32.
     """
-    x = apply_base_map(Embeddings(vectors), network.base_map)
+    x = _mapped(vectors, network.base_map)
     raw = _cosines(x.vectors)
     if network.blend == 1:  # a refiner that leaves vectors as they are
         return raw
@@ -208,7 +211,20 @@ def scores_of(network: RelationalNetwork, vectors: FloatArray) -> FloatArray:
     *_, z = weighted.steps(N_STEPS)
     context = weighted.context_of_gallery()
     refined = _cosines(context.refined(x, context.outside, z))
-    return (1 - RAW_SHARE) * refined + RAW_SHARE * raw
+    scores, cautious = (a * raw + (1 - a) * refined for a in (RAW_SHARE, RAW_SHARE_OF_FIRST))
+    first = cautious == cautious.max()  # equal candidates stay together
+    scores[first] = scores.max()
+    scores[~first] = np.minimum(scores[~first], np.nextafter(scores.max(), np.float32(-np.inf)))
+    return scores
+
+
+def _mapped(vectors: FloatArray, base_map: FloatArray | None) -> Embeddings:
+    if base_map is None:
+        return Embeddings(vectors)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mapped = normalise(vectors @ base_map)
+        usable = np.abs(np.einsum("nd,nd->n", mapped, mapped) - 1) < 1e-3
+    return Embeddings(mapped) if usable.all() else apply_base_map(Embeddings(vectors), base_map)  # which says why not
 
 
 def _cosines(vectors: FloatArray) -> FloatArray:

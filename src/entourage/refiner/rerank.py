@@ -47,7 +47,7 @@ MOST_CANDIDATES = 4096  # all pairs are compared, in memory
 # than the items of a gallery.
 N_NEIGHBORS, N_STEPS = 12, 5
 SHARPNESS, BLEND = 2.0, 0.3
-RAW_SHARE, RAW_SHARE_OF_FIRST = 0.5, 0.75  # a
+RAW_SHARE, RAW_SHARE_OF_FIRST = 0.5, 0.85  # a
 _LEAST_SQUARE, _MOST_SQUARE = 1e-20, 1e20
 _NONE = np.empty(0, np.float32)
 

@@ -89,8 +89,8 @@ class Reranker:
     >>> query, gallery = X[0], X[1:]
     >>> found = search(query[None], gallery, k=50)                     # or any index of yours
     >>> reranked = Reranker().rerank(query, gallery[found.rows[0]], ids=found.rows[0])
-    >>> reranked.ids[:5].tolist()
-    [876, 1364, 1540, 1028, 1166]
+    >>> reranked.ids[:3].tolist(), found.rows[0, :3].tolist()
+    ([876, 1364, 1166], [876, 463, 1364])
     """
 
     def __init__(self, refiner: ContextRefiner | None = None) -> None:

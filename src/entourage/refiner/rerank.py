@@ -54,7 +54,13 @@ _NONE = np.empty(0, np.float32)
 
 @dataclass(frozen=True, eq=False)
 class Reranked:
-    """Candidates of one query in their new order, best first; made by `rerank`."""
+    """Candidates of one query in their new order, best first; made by `rerank`.
+
+    Parameters
+    ----------
+    rows, scores, ids, given_scores
+        As the attributes of these names.
+    """
 
     rows: IntArray
     """(C,) the place of each among the candidates as they were given."""

@@ -23,6 +23,8 @@ COMMANDS = {
     "--context-out {out}/gallery.npz --json",
     "refine by a model": "refine vectors.npy --model model --out {out}/by-model.npy --json",
     "refine and keep": "refine vectors.npy --labels labels.npy --pictures photos --split train,test --run {out}/run",
+    "rerank": "rerank queries.npz --gallery gallery.npz --candidates 40 --out {out}/lists.npz --json",
+    "rerank by a model": "rerank vectors.npy --gallery vectors.npy --model model --out {out}/by-model.csv --json",
     "evaluate": "evaluate vectors.npy --labels labels.npy --json",
     "compare": "compare vectors.npy --labels labels.npy --methods {methods}",  # all that do not learn with torch
     "plot drift": "plot drift {out}/run --out {out}/drift.png",

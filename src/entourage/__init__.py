@@ -14,12 +14,15 @@ _HOMES = {
     "EntourageWarning": "errors",
     "Neighbors": "values",
     "PaperRefiner": "refiner",
+    "Reranked": "refiner.rerank",
+    "Reranker": "refiner.rerank",
     "Scores": "evaluation",
     "Trajectory": "values",
     "compare": "comparison.measuring",
     "doctor": "comparison.diagnosis",
     "evaluate": "evaluation",
     "load_refiner": "refiner",
+    "rerank": "refiner.rerank",
     "search": "neighbors",
 }
 
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
     from entourage.refiner import ContextRefiner as ContextRefiner
     from entourage.refiner import PaperRefiner as PaperRefiner
     from entourage.refiner import load_refiner as load_refiner
+    from entourage.refiner.rerank import Reranked as Reranked
+    from entourage.refiner.rerank import Reranker as Reranker
+    from entourage.refiner.rerank import rerank as rerank
     from entourage.values import Attention as Attention
     from entourage.values import Embeddings as Embeddings
     from entourage.values import Neighbors as Neighbors

@@ -22,6 +22,7 @@ from entourage.cli.output import lenient_output
 from entourage.cli.plot import plot
 from entourage.cli.refine import refine
 from entourage.cli.report import report
+from entourage.cli.rerank import rerank
 from entourage.cli.train import train
 from entourage.cli.usage import Commands
 from entourage.runtime.waiting import wait_asleep
@@ -34,6 +35,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     embed,
     fit,
     refine,
+    rerank,
     evaluate,
     compare,
     doctor,

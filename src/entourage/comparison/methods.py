@@ -28,6 +28,7 @@ from entourage.baselines import (
     VectorMethod,
     WithinClassWhitening,
 )
+from entourage.comparison.reranking import RerankedSearch
 from entourage.comparison.tuning import LONGEST_TRAINING
 from entourage.refiner.recipes import RECIPES
 from entourage.runtime.config import check_name
@@ -181,6 +182,7 @@ METHODS = {
             [_grid(shrinkage=[0.02, 0.1, 0.3, 0.5, 0.7, 0.9], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
         ),
         MethodSpec("self-attention", SelfAttention, learns_with="torch"),
+        MethodSpec("rerank-100", RerankedSearch, fixed={"candidates": 100, "universal": True}),
         MethodSpec("paper", Refined, fixed={"recipe": "paper"}, learns_with="torch"),
         MethodSpec("universal", Refined, fixed={"universal": True}),
         MethodSpec("relational", Refined, fixed={"recipe": "relational"}, learns_with="torch"),

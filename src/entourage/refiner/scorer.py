@@ -107,8 +107,11 @@ class RelationScorer:
                 x = silu(x @ weight, bias)  # (n, 32)
             expit((x @ self.weights[-1])[:, 0] + self.biases[-1], out=result[rows])
 
-        for _ in in_threads(score, blocks(len(edges), _EDGES_AT_ONCE)):
-            pass
+        if len(edges) <= _EDGES_AT_ONCE:  # threads would take longer to start than to finish
+            score(slice(0, len(edges)))
+        else:
+            for _ in in_threads(score, blocks(len(edges), _EDGES_AT_ONCE)):
+                pass
         return result.reshape(relations.shape[:-1])
 
 

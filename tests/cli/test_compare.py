@@ -40,7 +40,7 @@ def test_digits_unseen_in_training_are_compared(inside):
     outcome = run(f"compare v.npy --labels l.npy --methods {CHEAP} --seeds 2 --per-class --json")
     assert (outcome.exit_code, outcome.stderr) == (0, "")
     report = json.loads(outcome.stdout)
-    assert set(report) == {"protocol", "methods", "warnings", "harm"}
+    assert set(report) == {"protocol", "methods", "best", "warnings", "harm"}
     assert report["protocol"]["training_classes"] == report["protocol"]["test_classes"] == 5
     rows = {row["method"]: row for row in report["methods"]}
     assert list(rows) == ["raw", "alpha-qe-8-3", "pca-whitening"]

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from entourage.baselines import with_random_state
+from entourage.comparison.intervals import resampled
 from entourage.comparison.memory import peak_memory
 from entourage.comparison.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
 from entourage.comparison.results import Comparison, MethodResult, SeedResult
@@ -16,7 +18,6 @@ from entourage.comparison.splits import labels_of, split_given, split_half
 from entourage.comparison.tuning import LEAST_CLASSES, choose_settings
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
-from entourage.evaluation.bootstrap import RESAMPLES
 from entourage.evaluation.names import check_cutoffs, check_depth
 from entourage.refiner.rehearsal import FOLDS
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
@@ -153,7 +154,10 @@ def _result(
     at: tuple[int, ...] | None,
     report: Callable[[str, int], None],
 ) -> MethodResult:
-    results = []
+    results: list[SeedResult] = []
+    described = partial(
+        MethodResult, spec.name, settings_are=spec.settings_are, is_refiner=spec.is_refiner, is_trained=spec.is_trained
+    )
     try:
         for seed in range(1 if spec.draws_nothing else seeds):
             report(spec.name, seed)
@@ -161,8 +165,8 @@ def _result(
     except EntourageError as error:
         if spec.name == "raw":  # without it there is nothing to compare with
             raise
-        return MethodResult(spec.name, skipped=str(error))
-    return MethodResult(spec.name, tuple(results * seeds if spec.draws_nothing else results))
+        return described(skipped=str(error))
+    return described(tuple(results * seeds if spec.draws_nothing else results))
 
 
 def _with_seed(
@@ -229,7 +233,7 @@ def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) ->
         "without_match": "counted as 0",
         "settings": f"at most {BUDGET} per method, chosen in rehearsals on training classes, in {FOLDS} folds",
         "choice": "highest MAP@R of those that lose at most 0.2 points of R@1 to raw",
-        "intervals": f"95 %, paired bootstrap over queries, {RESAMPLES} resamples",
+        "intervals": resampled(codes),
         "seeds": list(range(seeds)),
     }
 

@@ -61,6 +61,23 @@ class MethodSpec:
         """Whether every seed gives the same result: nothing is chosen and nothing learned."""
         return not self.stages and not get_tags(self.build(**self.fixed)).requires_fit
 
+    @property
+    def settings_are(self) -> str:
+        """How it comes by its settings."""
+        if self.stages:
+            return "tuned"
+        return "chosen in fit" if self.is_trained else "fixed"
+
+    @property
+    def is_refiner(self) -> bool:
+        """Whether it is one of the refiners of this package."""
+        return isinstance(self.build(**self.fixed), Refined)
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it learns from labels; one that only chooses its settings by them does not."""
+        return self.learns_with is not None or get_tags(self.build(**self.fixed)).target_tags.required
+
 
 class Refined(VectorMethod):
     """A refiner as one of the methods; `universal` fits it without labels.

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from entourage import baselines
 from entourage.baselines import (
     LDA,
+    BaseMap,
     Chain,
     Diffusion,
     KReciprocal,
@@ -40,6 +41,7 @@ ESTIMATORS = [
     KReciprocal(),
     Diffusion(),
     LinearHead(epochs=1),
+    BaseMap(steps=1),
     SelfAttention(n_blocks=1, epochs=1),
     Chain(PCAWhitening(), QueryExpansion()),
     Chain(WithinClassWhitening(), KReciprocal()),

@@ -86,7 +86,7 @@ def test_the_document_has_everything(comparison):
     for row in document["methods"]:
         assert set(row) == {
             *("method", "recall@1", "map@r", "r-precision", "recall@1_vs_raw", "map@r_vs_raw", "settings"),
-            *("settings_are", "recall@1_vs_best_rival", "map@r_vs_best_rival"),
+            *("settings_are", "extended", "at_end", "recall@1_vs_best_rival", "map@r_vs_best_rival"),
             *("fit_seconds", "tune_seconds", "apply_seconds", "peak_memory_mb", "parameters", "seeds"),
         }
         assert set(row["map@r_vs_raw"]) == {"difference", "low", "high"}

@@ -93,7 +93,9 @@ def test_class_intervals_cover():
     classes = np.repeat(np.arange(60), 5)
     for seed in range(100):
         moved = rng.normal(0.1, 1, 60)[classes] + rng.normal(0, 0.3, 300)
-        covered += (found := paired_bootstrap(moved, np.zeros(300), classes=classes, seed=seed)).low <= 0.1 <= found.high
+        covered += (
+            (found := paired_bootstrap(moved, np.zeros(300), classes=classes, seed=seed)).low <= 0.1 <= found.high
+        )
     assert 86 <= covered <= 100
 
 

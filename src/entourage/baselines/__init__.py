@@ -4,10 +4,11 @@ Raw                                        the vectors as they are
 PCAWhitening, WithinClassWhitening, LDA    linear maps from the training items' covariances
 QueryExpansion, QuerySideExpansion,
 KReciprocal, Diffusion                     the neighbours of the items searched, nothing learned
-LinearHead, SelfAttention                  trained, but blind to the neighbours
+LinearHead, BaseMap, SelfAttention         trained, but blind to the neighbours
 Chain                                      one after the other
 """
 
+from entourage.baselines.base_map import BaseMap
 from entourage.baselines.diffusion import Diffusion, diffuse, mutual_graph
 from entourage.baselines.expansion import QueryExpansion, QuerySideExpansion, expand_queries
 from entourage.baselines.learned import LinearHead, SelfAttention, fit_linear_head
@@ -26,6 +27,7 @@ from entourage.baselines.whitening import (
 
 __all__ = [
     "LDA",
+    "BaseMap",
     "Chain",
     "Diffusion",
     "KReciprocal",

@@ -1,4 +1,4 @@
-"""How certain the differences between methods are: intervals over classes, the best rival, and who is best beyond doubt.
+"""How certain the differences between methods are: intervals over classes, the best rival, and which method is best.
 
 N test items, of which every method has scores.
 """

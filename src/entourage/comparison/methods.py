@@ -1,11 +1,12 @@
 """The methods to compare, by name: how each is built, and the settings it may choose from.
 
 Every baseline has a budget of at most 24 settings. Stages follow each other, each keeping the best so far: a chain
-chooses its first part with the expansion's defaults, then the expansion. The refiners choose by themselves, in fit, on
-the training classes alone: the relational one among 22 settings.
+chooses its first part with the expansion's defaults, then the expansion. Where the end of a range is best, values
+beyond it are tried as well. The refiners choose by themselves, in fit, on the training classes alone: the relational
+one among 22 settings.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -15,6 +16,7 @@ from sklearn.utils import get_tags
 
 from entourage.baselines import (
     LDA,
+    BaseMap,
     Chain,
     Diffusion,
     KReciprocal,
@@ -28,7 +30,7 @@ from entourage.baselines import (
     VectorMethod,
     WithinClassWhitening,
 )
-from entourage.comparison.tuning import LONGEST_TRAINING
+from entourage.comparison.validation import BASE_SHRINKAGES, BASE_STEPS, LONGEST_TRAINING
 from entourage.refiner.recipes import RECIPES
 from entourage.runtime.config import check_name
 from entourage.runtime.extras import require
@@ -51,6 +53,8 @@ class MethodSpec:
     """build(**settings) gives the method, unfitted."""
     stages: Sequence[Sequence[dict[str, Any]]] = ()
     """Changes to try, stage by stage; see tuning.choose_settings."""
+    beyond: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """How far the range of a setting is extended where its end is best; see tuning.choose_settings."""
     fixed: dict[str, Any] = field(default_factory=dict)
     """Settings that are not tuned, and reported as such."""
     learns_with: str | None = None
@@ -86,6 +90,8 @@ class Refined(VectorMethod):
     ----------
     recipe : {"relational", "paper"}
     universal : bool
+    n_neighbors : int, optional
+        How many neighbours are attended to; by default as many as the recipe does.
     random_state : int
 
     Attributes
@@ -95,9 +101,16 @@ class Refined(VectorMethod):
 
     _learned = "refiner_"
 
-    def __init__(self, recipe: str = "relational", universal: bool = False, random_state: int = 0) -> None:
+    def __init__(
+        self,
+        recipe: str = "relational",
+        universal: bool = False,
+        n_neighbors: int | None = None,
+        random_state: int = 0,
+    ) -> None:
         self.recipe = recipe
         self.universal = universal
+        self.n_neighbors = n_neighbors
         self.random_state = random_state
 
     @property
@@ -106,7 +119,8 @@ class Refined(VectorMethod):
         return self.refiner_.n_parameters_
 
     def _learn(self, items: Embeddings) -> None:
-        refiner = RECIPES[self.recipe](random_state=self.random_state)
+        own: dict[str, Any] = {} if self.n_neighbors is None else {"n_neighbors": self.n_neighbors}
+        refiner = RECIPES[self.recipe](random_state=self.random_state, **own)
         self.refiner_ = refiner.fit(_without_labels(items) if self.universal else items)
 
     def _moved(self, items: Embeddings) -> Embeddings:
@@ -146,7 +160,18 @@ def _whitening_then_expansion(shrinkage: float = 0.1, **expansion: Any) -> Chain
     return Chain(WithinClassWhitening(shrinkage=shrinkage), QueryExpansion(**expansion))
 
 
-_SHRINKAGE = _grid(shrinkage=[0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
+def _base_then_expansion(shrinkage: float = 0.5, head_steps: int = 150, **expansion: Any) -> Chain:
+    return Chain(BaseMap(shrinkage=shrinkage, steps=head_steps), QueryExpansion(**expansion))
+
+
+def _base_then_reciprocal(shrinkage: float = 0.5, head_steps: int = 150, **reciprocal: Any) -> Chain:
+    return Chain(BaseMap(shrinkage=shrinkage, steps=head_steps), KReciprocal(**reciprocal))
+
+
+Settings = dict[str, Sequence[Any]]
+"""Values by the name of a setting."""
+
+_SHRINKAGE = _grid(shrinkage=[0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98])
 # A first stage names every setting, so that the choice is reported whole.
 _EXPANSION = [
     _grid(k=[8, 16, 32, 64], alpha=[1, 3], steps=[1, 2], blend=[0]),
@@ -154,7 +179,7 @@ _EXPANSION = [
     _grid(alpha=[0, 2, 5]),
     _grid(k=[4, 128]),
 ]
-_PLAIN_EXPANSION = {"k": [8], "alpha": [3], "steps": [1], "blend": [0]}
+_PLAIN_EXPANSION: Settings = {"k": [8], "alpha": [3], "steps": [1], "blend": [0]}
 # What remains of the budget after six settings of the first part.
 _SECOND_EXPANSION = [
     _grid(k=[8, 16, 32, 64], alpha=[1, 3, 5]),
@@ -164,46 +189,123 @@ _SECOND_EXPANSION = [
 ]
 _RECIPROCAL = [_grid(k1=[8, 12, 20, 30, 40], k2=[3, 6, 10], weight=[0.3]), _grid(weight=[0, 0.1, 0.2, 0.5, 0.7])]
 _DIFFUSION = [_grid(k=[5, 10, 20, 30, 50], alpha=[0.7, 0.8, 0.9, 0.95], gamma=[3]), _grid(gamma=[1, 2, 5])]
+# Whitening and head are chosen with a plain expansion or re-ranking, as the refiner chooses them with a plain scorer.
+_BASE: Settings = {"shrinkage": list(BASE_SHRINKAGES), "head_steps": [0]}
+_HEADS = _grid(head_steps=[steps for steps in BASE_STEPS if steps])
+_BASE_EXPANSION = [
+    _grid(**_BASE, **_PLAIN_EXPANSION),
+    _HEADS,
+    _grid(k=[8, 16, 32, 64], alpha=[1, 3]),
+    [{"steps": 2}],
+    _grid(blend=[0.15, 0.3]),
+    _grid(k=[4, 128]),
+    [{"alpha": 5}],
+]
+_BASE_RECIPROCAL = [
+    _grid(**_BASE, k1=[20], k2=[6], weight=[0.3]),
+    _HEADS,
+    _grid(k1=[8, 12, 20, 30, 40], k2=[3, 6]),
+    _grid(weight=[0, 0.1, 0.2, 0.5]),
+    [{"k2": 10}],
+]
+
+# How far ranges are extended where their end is best.
+_FURTHER_SHRINKAGE: Settings = {
+    "shrinkage": (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+}
+_FURTHER_EXPANSION: Settings = {
+    "k": (1, 2, 4, 8, 16, 32, 64, 128, 256),
+    "alpha": (0, 1, 2, 3, 5, 8, 12),
+    "steps": (1, 2, 3, 4, 6),
+    "blend": (0, 0.15, 0.3, 0.5, 0.7, 0.85),
+}
+_FURTHER_RECIPROCAL: Settings = {
+    "k1": (2, 4, 8, 12, 20, 30, 40, 60, 90, 130),
+    "k2": (1, 2, 3, 6, 10, 15, 22, 32),
+    "weight": (0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1),
+}
+_FURTHER_DIFFUSION: Settings = {
+    "k": (2, 3, 5, 10, 20, 30, 50, 80, 120, 200),
+    "alpha": (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99),
+    "gamma": (0, 1, 2, 3, 5, 8, 12, 20),
+}
+_FURTHER_HEAD: Settings = {
+    "epochs": (1, 2, 4, 6, 9, 13, 18, 25, 35, 50),
+    "learning_rate": (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2),
+}
+_FURTHER_BASE: Settings = {
+    "shrinkage": (*_FURTHER_SHRINKAGE["shrinkage"], 1.0),
+    "head_steps": (0, 60, 150, 300, 600, 1200),
+}
 
 METHODS = {
     spec.name: spec
     for spec in (
         MethodSpec("raw", Raw),
-        MethodSpec("pca-whitening", PCAWhitening, [_SHRINKAGE]),
-        MethodSpec("within-class-whitening", WithinClassWhitening, [_SHRINKAGE]),
-        MethodSpec("lda", LDA, [_SHRINKAGE]),
-        MethodSpec("average-qe", partial(QueryExpansion, alpha=0), [_grid(k=[4, 6, 8, 12, 16, 24, 32, 48, 64, 128])]),
+        MethodSpec("pca-whitening", PCAWhitening, [_SHRINKAGE], _FURTHER_SHRINKAGE),
+        MethodSpec("within-class-whitening", WithinClassWhitening, [_SHRINKAGE], _FURTHER_SHRINKAGE),
+        MethodSpec("lda", LDA, [_SHRINKAGE], _FURTHER_SHRINKAGE),
+        MethodSpec(
+            "average-qe",
+            partial(QueryExpansion, alpha=0),
+            [_grid(k=[4, 6, 8, 12, 16, 24, 32, 48, 64, 128])],
+            {"k": _FURTHER_EXPANSION["k"]},
+        ),
         MethodSpec(
             "alpha-qe-query",
             QuerySideExpansion,
             [_grid(k=[4, 8, 16, 32], alpha=[0, 1, 2, 3, 4, 5])],
+            {name: _FURTHER_EXPANSION[name] for name in ("k", "alpha")},
         ),
-        MethodSpec("alpha-qe", QueryExpansion, _EXPANSION),
+        MethodSpec("alpha-qe", QueryExpansion, _EXPANSION, _FURTHER_EXPANSION),
         MethodSpec("alpha-qe-8-3", QueryExpansion, fixed={"k": 8, "alpha": 3.0}),
-        MethodSpec("k-reciprocal", KReciprocal, _RECIPROCAL),
+        MethodSpec("k-reciprocal", KReciprocal, _RECIPROCAL, _FURTHER_RECIPROCAL),
         MethodSpec("k-reciprocal-20-6", KReciprocal, fixed={"k1": 20, "k2": 6, "weight": 0.3}),
-        MethodSpec("diffusion", Diffusion, _DIFFUSION),
+        MethodSpec("diffusion", Diffusion, _DIFFUSION, _FURTHER_DIFFUSION),
         MethodSpec("diffusion-fixed", Diffusion, fixed={"k": 20, "alpha": 0.9, "gamma": 3.0}),
         MethodSpec(
             "linear-head",
             LinearHead,
             [_grid(learning_rate=[3e-4, 1e-3], epochs=[2, 4, 6, 8, 10, 12, 14, 16, LONGEST_TRAINING])],
+            _FURTHER_HEAD,
             learns_with="torch",
         ),
         MethodSpec(
             "head+alpha-qe",
             _head_then_expansion,
             [_grid(epochs=[2, 4, 6, 9, 13, LONGEST_TRAINING], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
+            {"epochs": _FURTHER_HEAD["epochs"]} | _FURTHER_EXPANSION,
             learns_with="torch",
         ),
         MethodSpec(
             "whitening+alpha-qe",
             _whitening_then_expansion,
             [_grid(shrinkage=[0.02, 0.1, 0.3, 0.5, 0.7, 0.9], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
+            _FURTHER_SHRINKAGE | _FURTHER_EXPANSION,
+        ),
+        MethodSpec(
+            "base+alpha-qe",
+            _base_then_expansion,
+            _BASE_EXPANSION,
+            _FURTHER_BASE | _FURTHER_EXPANSION,
+            learns_with="torch",
+        ),
+        MethodSpec(
+            "base+k-reciprocal",
+            _base_then_reciprocal,
+            _BASE_RECIPROCAL,
+            _FURTHER_BASE | _FURTHER_RECIPROCAL,
+            learns_with="torch",
         ),
         MethodSpec("self-attention", SelfAttention, learns_with="torch"),
         MethodSpec("paper", Refined, fixed={"recipe": "paper"}, learns_with="torch"),
         MethodSpec("universal", Refined, fixed={"universal": True}),
+        MethodSpec(
+            "universal-tuned",
+            partial(Refined, universal=True),
+            [_grid(n_neighbors=[None, 6, 12, 24, 48])],
+            {"n_neighbors": (2, 4, 6, 12, 24, 48, 96, 192)},
+        ),
         MethodSpec("relational", Refined, fixed={"recipe": "relational"}, learns_with="torch"),
     )
 }

@@ -31,6 +31,10 @@ class SeedResult:
     """Peak memory of tuning, fitting and applying; None where the system does not measure it."""
     parameters: int
     """How many numbers were learned."""
+    extended: tuple[str, ...] = ()
+    """Settings whose range was extended, as its end was best."""
+    at_end: tuple[str, ...] = ()
+    """Settings of which the last value that could be tried was best."""
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{name} {100 * values.mean():.2f} %" for name, values in self.per_query.items())
@@ -107,6 +111,8 @@ class MethodResult:
             **versus,
             "settings_are": self.settings_are,
             "settings": [each.settings for each in self.seeds],
+            "extended": [list(each.extended) for each in self.seeds],
+            "at_end": [list(each.at_end) for each in self.seeds],
             **{name: float(np.mean([getattr(each, name) for each in self.seeds])) for name in seconds},
             "peak_memory_mb": max(memory, default=None),
             "parameters": max(each.parameters for each in self.seeds),
@@ -187,7 +193,8 @@ class Comparison:
 
     def document(self) -> dict[str, Any]:
         """Give the whole comparison as `--json` prints it: scores as fractions."""
-        raw, scores = self.result("raw"), {each.method: each.per_query for each in self.results if not each.skipped}
+        raw = self.result("raw")
+        scores: dict[str, Scores] = {each.method: each.per_query for each in self.results if not each.skipped}
         methods = []
         for each in self.results:
             rivals = {other.method: scores[other.method] for other in self.results if each.competes_with(other)}

@@ -66,7 +66,8 @@ def settings_table(document: dict[str, Any]) -> Table:
         if "skipped" in row:
             table.add_row(row["method"], f"skipped: {row['skipped']}")
         elif any(row["settings"]):
-            table.add_row(row["method"], "; ".join(dict.fromkeys(map(_settings, row["settings"]))))
+            chosen = map(_settings, row["settings"], row["extended"], row["at_end"])
+            table.add_row(row["method"], "; ".join(dict.fromkeys(chosen)))
     return table
 
 
@@ -135,9 +136,11 @@ def _best(found: dict[str, Any]) -> str:
     return f"none for certain: {found['method']}, or {', '.join(others)}"
 
 
-def _settings(settings: dict[str, Any]) -> str:
+def _settings(settings: dict[str, Any], extended: Sequence[str], at_end: Sequence[str]) -> str:
+    """The settings of a seed; those chosen beyond the range first tried are marked, and those at the last value."""
+    remarks = dict.fromkeys(extended, " (range extended)") | dict.fromkeys(at_end, " (the last value tried)")
     written = {name: f"{value:g}" if isinstance(value, float) else value for name, value in settings.items()}
-    return ", ".join(f"{name} {value}" for name, value in written.items())
+    return ", ".join(f"{name} {value}{remarks.get(name, '')}" for name, value in written.items())
 
 
 def _before_after(entry: dict[str, Any]) -> tuple[str, str]:

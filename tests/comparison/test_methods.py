@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.comparison.samples import clusters
 
-from entourage.baselines import Diffusion, KReciprocal, QueryExpansion
+from entourage.baselines import Diffusion, GraphNetwork, KReciprocal, QueryExpansion, SuperGlobal
 from entourage.comparison.measuring import compare_split
 from entourage.comparison.methods import BUDGET, METHODS, Refined, select_methods
 from entourage.comparison.splits import split_half
@@ -55,7 +55,7 @@ def test_a_method_says_how_it_comes_by_its_settings_and_whether_it_learns():
 
 def test_untrained_rivals_are_there_with_fixed_and_with_tuned_settings():
     untrained = [spec for spec in METHODS.values() if not spec.is_trained and not spec.is_refiner]
-    for kind in (QueryExpansion, KReciprocal, Diffusion):
+    for kind in (QueryExpansion, KReciprocal, Diffusion, GraphNetwork, SuperGlobal):
         built = [spec for spec in untrained if isinstance(spec.build(**spec.fixed), kind)]
         assert {spec.settings_are for spec in built} == {"fixed", "tuned"}
 

@@ -19,6 +19,7 @@ from entourage.baselines import (
     BaseMap,
     Chain,
     Diffusion,
+    GraphNetwork,
     KReciprocal,
     LinearHead,
     Method,
@@ -27,6 +28,7 @@ from entourage.baselines import (
     QuerySideExpansion,
     Raw,
     SelfAttention,
+    SuperGlobal,
     VectorMethod,
     WithinClassWhitening,
 )
@@ -189,6 +191,12 @@ _SECOND_EXPANSION = [
 ]
 _RECIPROCAL = [_grid(k1=[8, 12, 20, 30, 40], k2=[3, 6, 10], weight=[0.3]), _grid(weight=[0, 0.1, 0.2, 0.5, 0.7])]
 _DIFFUSION = [_grid(k=[5, 10, 20, 30, 50], alpha=[0.7, 0.8, 0.9, 0.95], gamma=[3]), _grid(gamma=[1, 2, 5])]
+_GRAPH_NETWORK = [
+    _grid(k1=[8, 16, 26, 40, 60], k2=[3, 7, 12], alpha=[2], layers=[2]),
+    _grid(layers=[1, 3]),
+    _grid(alpha=[1, 3]),
+]
+_SUPER_GLOBAL = [_grid(candidates=[100], k=[4, 9, 19], beta=[0.15, 0.5, 1.0]), _grid(candidates=[50, 200, 400])]
 # Whitening and head are chosen with a plain expansion or re-ranking, as the refiner chooses them with a plain scorer.
 _BASE: Settings = {"shrinkage": list(BASE_SHRINKAGES), "head_steps": [0]}
 _HEADS = _grid(head_steps=[steps for steps in BASE_STEPS if steps])
@@ -229,6 +237,17 @@ _FURTHER_DIFFUSION: Settings = {
     "alpha": (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99),
     "gamma": (0, 1, 2, 3, 5, 8, 12, 20),
 }
+_FURTHER_GRAPH_NETWORK: Settings = {
+    "k1": (2, 4, 8, 16, 26, 40, 60, 90, 130, 200),
+    "k2": (1, 2, 3, 7, 12, 18, 26, 40),
+    "alpha": (0, 1, 2, 3, 5, 8),
+    "layers": (1, 2, 3, 4, 6),
+}
+_FURTHER_SUPER_GLOBAL: Settings = {
+    "candidates": (10, 25, 50, 100, 200, 400, 800),
+    "k": (1, 2, 4, 9, 19, 39, 79),
+    "beta": (0, 0.05, 0.15, 0.5, 1.0, 2.0, 4.0),
+}
 _FURTHER_HEAD: Settings = {
     "epochs": (1, 2, 4, 6, 9, 13, 18, 25, 35, 50),
     "learning_rate": (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2),
@@ -263,6 +282,10 @@ METHODS = {
         MethodSpec("k-reciprocal-20-6", KReciprocal, fixed={"k1": 20, "k2": 6, "weight": 0.3}),
         MethodSpec("diffusion", Diffusion, _DIFFUSION, _FURTHER_DIFFUSION),
         MethodSpec("diffusion-fixed", Diffusion, fixed={"k": 20, "alpha": 0.9, "gamma": 3.0}),
+        MethodSpec("graph-network", GraphNetwork, _GRAPH_NETWORK, _FURTHER_GRAPH_NETWORK),
+        MethodSpec("graph-network-fixed", GraphNetwork, fixed={"k1": 26, "k2": 7, "alpha": 2.0, "layers": 2}),
+        MethodSpec("super-global", SuperGlobal, _SUPER_GLOBAL, _FURTHER_SUPER_GLOBAL),
+        MethodSpec("super-global-fixed", SuperGlobal, fixed={"candidates": 400, "k": 9, "beta": 0.15}),
         MethodSpec(
             "linear-head",
             LinearHead,

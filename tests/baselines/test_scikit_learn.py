@@ -13,9 +13,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from entourage import baselines
 from entourage.baselines import (
     LDA,
+    AttentionExpansion,
     BaseMap,
     Chain,
     Diffusion,
+    GraphExpansion,
     GraphNetwork,
     KReciprocal,
     LinearHead,
@@ -47,6 +49,8 @@ ESTIMATORS = [
     LinearHead(epochs=1),
     BaseMap(steps=1),
     SelfAttention(n_blocks=1, epochs=1),
+    AttentionExpansion(width=8, layers=1, epochs=1),
+    GraphExpansion(k=4, width=8, epochs=1),
     Chain(PCAWhitening(), QueryExpansion()),
     Chain(WithinClassWhitening(), KReciprocal()),
 ]

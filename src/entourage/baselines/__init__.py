@@ -6,6 +6,7 @@ QueryExpansion, QuerySideExpansion,
 KReciprocal, Diffusion, GraphNetwork,
 SuperGlobal                                the neighbours of the items searched, nothing learned
 LinearHead, BaseMap, SelfAttention         trained, but blind to the neighbours
+AttentionExpansion, GraphExpansion         the neighbours, by weights that are learned
 Chain                                      one after the other
 """
 
@@ -14,6 +15,7 @@ from entourage.baselines.diffusion import Diffusion, diffuse, mutual_graph
 from entourage.baselines.expansion import QueryExpansion, QuerySideExpansion, expand_queries
 from entourage.baselines.graph_network import GraphNetwork, propagated_features
 from entourage.baselines.learned import LinearHead, SelfAttention, fit_linear_head
+from entourage.baselines.learned_expansion import AttentionExpansion, GraphExpansion
 from entourage.baselines.method import Chain, Method, Raw, VectorMethod, with_random_state
 from entourage.baselines.reciprocal import KReciprocal, jaccard_distances, reciprocal_encodings
 from entourage.baselines.super_global import SuperGlobal, refined_candidates, rescored
@@ -30,9 +32,11 @@ from entourage.baselines.whitening import (
 
 __all__ = [
     "LDA",
+    "AttentionExpansion",
     "BaseMap",
     "Chain",
     "Diffusion",
+    "GraphExpansion",
     "GraphNetwork",
     "KReciprocal",
     "LinearHead",

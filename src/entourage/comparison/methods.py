@@ -16,9 +16,11 @@ from sklearn.utils import get_tags
 
 from entourage.baselines import (
     LDA,
+    AttentionExpansion,
     BaseMap,
     Chain,
     Diffusion,
+    GraphExpansion,
     GraphNetwork,
     KReciprocal,
     LinearHead,
@@ -33,6 +35,7 @@ from entourage.baselines import (
     WithinClassWhitening,
 )
 from entourage.comparison.validation import BASE_SHRINKAGES, BASE_STEPS, LONGEST_TRAINING
+from entourage.refiner.graph import most_neighbors
 from entourage.refiner.recipes import RECIPES
 from entourage.runtime.config import check_name
 from entourage.runtime.extras import require
@@ -121,14 +124,19 @@ class Refined(VectorMethod):
         return self.refiner_.n_parameters_
 
     def _learn(self, items: Embeddings) -> None:
-        own: dict[str, Any] = {} if self.n_neighbors is None else {"n_neighbors": self.n_neighbors}
-        refiner = RECIPES[self.recipe](random_state=self.random_state, **own)
-        self.refiner_ = refiner.fit(_without_labels(items) if self.universal else items)
+        self.refiner_ = self._refiner(items).fit(_without_labels(items) if self.universal else items)
 
     def _moved(self, items: Embeddings) -> Embeddings:
         if self.universal:  # it learns nothing, and judges by the items themselves whether it would help
-            return items.replace_vectors(self.refiner_.fit_transform(_without_labels(items)).vectors)
+            return items.replace_vectors(self._refiner(items).fit_transform(_without_labels(items)).vectors)
         return self.refiner_.transform(items, context=items)
+
+    def _refiner(self, items: Embeddings) -> Any:
+        """The refiner of the recipe, unfitted, with no more neighbours than items attend to."""
+        own = {}
+        if self.n_neighbors is not None:
+            own["n_neighbors"] = min(self.n_neighbors, most_neighbors(len(items)))
+        return RECIPES[self.recipe](random_state=self.random_state, **own)
 
 
 def _without_labels(items: Embeddings) -> Embeddings:
@@ -223,8 +231,8 @@ _FURTHER_SHRINKAGE: Settings = {
 }
 _FURTHER_EXPANSION: Settings = {
     "k": (1, 2, 4, 8, 16, 32, 64, 128, 256),
-    "alpha": (0, 1, 2, 3, 5, 8, 12),
-    "steps": (1, 2, 3, 4, 6),
+    "alpha": (0, 1, 2, 3, 5, 8, 12, 20, 30),
+    "steps": (1, 2, 3, 4, 6, 9, 13),
     "blend": (0, 0.15, 0.3, 0.5, 0.7, 0.85),
 }
 _FURTHER_RECIPROCAL: Settings = {
@@ -238,7 +246,7 @@ _FURTHER_DIFFUSION: Settings = {
     "gamma": (0, 1, 2, 3, 5, 8, 12, 20),
 }
 _FURTHER_GRAPH_NETWORK: Settings = {
-    "k1": (2, 4, 8, 16, 26, 40, 60, 90, 130, 200),
+    "k1": (1, 2, 4, 8, 16, 26, 40, 60, 90, 130, 200),
     "k2": (1, 2, 3, 7, 12, 18, 26, 40),
     "alpha": (0, 1, 2, 3, 5, 8),
     "layers": (1, 2, 3, 4, 6),
@@ -321,6 +329,8 @@ METHODS = {
             learns_with="torch",
         ),
         MethodSpec("self-attention", SelfAttention, learns_with="torch"),
+        MethodSpec("attention-qe", AttentionExpansion, learns_with="torch"),
+        MethodSpec("graph-qe", GraphExpansion, learns_with="torch"),
         MethodSpec("paper", Refined, fixed={"recipe": "paper"}, learns_with="torch"),
         MethodSpec("universal", Refined, fixed={"universal": True}),
         MethodSpec(

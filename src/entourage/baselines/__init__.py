@@ -6,11 +6,13 @@ QueryExpansion, QuerySideExpansion,
 KReciprocal, Diffusion, GraphNetwork,
 SuperGlobal                                the neighbours of the items searched, nothing learned
 LinearHead, BaseMap, SelfAttention         trained, but blind to the neighbours
-AttentionExpansion, GraphExpansion         the neighbours, by weights that are learned
+AttentionExpansion, GraphExpansion,
+ContextualSimilarity                       the neighbours, by weights that are learned
 Chain                                      one after the other
 """
 
 from entourage.baselines.base_map import BaseMap
+from entourage.baselines.contextual_similarity import ContextualSimilarity
 from entourage.baselines.diffusion import Diffusion, diffuse, mutual_graph
 from entourage.baselines.expansion import QueryExpansion, QuerySideExpansion, expand_queries
 from entourage.baselines.graph_network import GraphNetwork, propagated_features
@@ -35,6 +37,7 @@ __all__ = [
     "AttentionExpansion",
     "BaseMap",
     "Chain",
+    "ContextualSimilarity",
     "Diffusion",
     "GraphExpansion",
     "GraphNetwork",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from entourage.baselines.method import Method, best_scored, cosine_blocks
+from entourage.baselines.method import Method, best_scored, candidates_first, cosine_blocks
 from entourage.neighbors import search
 from entourage.runtime.checks import check_not_negative, check_whole
 from entourage.values import Embeddings, Neighbors
@@ -74,9 +74,8 @@ class SuperGlobal(Method):
         found = search(items, k=min(self.candidates, len(items) - 1)).rows
         vectors = items.vectors.astype(np.float64)
         for block, cosines in cosine_blocks(items):
-            for row, query in enumerate(range(block.start, block.stop)):
-                refined = refined_candidates(vectors[found[query]], self.k, self.beta)
-                again = rescored(vectors[query], refined, self.k)
-                cosines[row] += again.min() - 1.001  # below every candidate, as no cosine is above 1
-                cosines[row, found[query]] = again
-            yield block, best_scored(items, block, cosines, k)
+            scores = np.stack([self._scores(vectors, found[query], query) for query in range(block.start, block.stop)])
+            yield block, best_scored(items, block, candidates_first(cosines, found[block], scores), k)
+
+    def _scores(self, vectors: np.ndarray, candidates: np.ndarray, query: int) -> np.ndarray:
+        return rescored(vectors[query], refined_candidates(vectors[candidates], self.k, self.beta), self.k)

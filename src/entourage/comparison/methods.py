@@ -19,6 +19,7 @@ from entourage.baselines import (
     AttentionExpansion,
     BaseMap,
     Chain,
+    ContextualSimilarity,
     Diffusion,
     GraphExpansion,
     GraphNetwork,
@@ -331,6 +332,7 @@ METHODS = {
         MethodSpec("self-attention", SelfAttention, learns_with="torch"),
         MethodSpec("attention-qe", AttentionExpansion, learns_with="torch"),
         MethodSpec("graph-qe", GraphExpansion, learns_with="torch"),
+        MethodSpec("contextual-similarity", ContextualSimilarity, learns_with="torch"),
         MethodSpec("paper", Refined, fixed={"recipe": "paper"}, learns_with="torch"),
         MethodSpec("universal", Refined, fixed={"universal": True}),
         MethodSpec(

@@ -134,7 +134,7 @@ class Refined(VectorMethod):
 
     def _refiner(self, items: Embeddings) -> Any:
         """The refiner of the recipe, unfitted, with no more neighbours than items attend to."""
-        own = {}
+        own: dict[str, Any] = {}
         if self.n_neighbors is not None:
             own["n_neighbors"] = min(self.n_neighbors, most_neighbors(len(items)))
         return RECIPES[self.recipe](random_state=self.random_state, **own)

@@ -134,7 +134,7 @@ def _class_sums(differences: FloatArray, classes: ArrayLike) -> tuple[NDArray[np
     if given.shape != (len(differences),):
         raise InputError(f"classes have shape {given.shape} for {len(differences)} queries; give one class per query")
     codes = np.unique(given, return_inverse=True)[1]
-    sums = np.stack([np.bincount(codes, column) for column in differences.T], axis=1)
+    sums: NDArray[np.float64] = np.stack([np.bincount(codes, column) for column in differences.T], axis=1)
     return sums, np.bincount(codes).astype(np.float64)
 
 

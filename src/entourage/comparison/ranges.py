@@ -109,7 +109,7 @@ FURTHER_GRAPH_NETWORK: Settings = {
     "k1": (1, 2, 4, 8, 16, 26, 40, 60, 90, 130, 200),
     "k2": (1, 2, 3, 7, 12, 18, 26, 40),
     "alpha": (0, 1, 2, 3, 5, 8),
-    "layers": (1, 2, 3, 4, 6),
+    "layers": (1, 2, 3, 4, 6, 9),
 }
 FURTHER_SUPER_GLOBAL: Settings = {
     "candidates": (10, 25, 50, 100, 200, 400, 800),

@@ -5,6 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.comparison.samples import clusters
+
+from entourage.comparison.measuring import compare_split
+from entourage.comparison.splits import split_half
 
 ROOT = Path(__file__).parents[2]
 COMPARE = ROOT / "docs" / "compare.md"
@@ -30,15 +34,43 @@ def document(**scores: float) -> dict:
     return {"protocol": {"seeds": [0]}, "methods": rows}
 
 
+def by_class(**scores: float) -> dict:
+    """Four classes; R@1 is the same for all, and MAP@R of every class that of the whole."""
+    methods = {name: {"recall@1": [0.5] * 4, "map@r": [score] * 4} for name, score in scores.items()}
+    return {"sizes": [1, 2, 3, 4], "methods": methods}
+
+
 def test_the_page_has_every_method_and_the_readme_a_few(bench, tmp_path):
-    bench.keep("some-set", document(raw=0.25, lda=0.75, relational=0.5))
+    scores = {"raw": 0.25, "lda": 0.75, "relational": 0.5}
+    bench.keep("some-set", document(**scores), by_class(**scores))
     page, readme = ((tmp_path / f"{name}.md").read_text() for name in ("PAGE", "README"))
     for text in (page, readme):
         assert text.startswith("before\n") and text.endswith("\nafter\n") and "yesterday" not in text
-        assert "| raw | **50.0** / 25.0 |" in text and "| relational | **50.0** / 50.0 |" in text
-    assert "| lda | **50.0** / **75.0** |" in page and "| lda |" not in readme
+        assert "| raw | 50.0 / 25.0 |" in text and "| relational | 50.0 / 50.0 |" in text
+    assert "| lda | 50.0 / **75.0** |" in page and "| lda |" not in readme
     assert "(docs/compare.md#what-it-gains)" in readme and "## What it gains" in COMPARE.read_text(encoding="utf-8")
     assert (tmp_path / "compare_real.md").read_text() in page
+
+
+def test_nothing_is_bold_that_may_be_chance(bench, tmp_path):
+    """Of four classes one is better by far and two are a little worse: other classes might say the opposite."""
+    scores = {"raw": 0.25, "lda": 0.40, "relational": 0.41}
+    classes = by_class(**scores)
+    classes["methods"]["relational"]["map@r"] = [0.39, 0.39, 0.39, 0.45]
+    for name in scores:  # one by one, as they are measured
+        part = {"sizes": classes["sizes"], "methods": {name: classes["methods"][name]}}
+        bench.keep("some-set", document(**{name: scores[name]}), part)
+    assert "**" not in (tmp_path / "compare_real.md").read_text()
+    best = json.loads((tmp_path / "compare_real.json").read_text())["some-set"]["best"]["map@r"]
+    assert best == {"method": "relational", "tied_with": ["lda"]}
+
+
+def test_class_scores_give_the_intervals_of_the_queries_themselves(bench):
+    items = clusters(n_classes=12, per_class=5)
+    comparison = compare_split(*split_half(items), ["alpha-qe-8-3", "pca-whitening"])
+    kept = bench.class_scores(comparison)
+    for metric in ("recall@1", "map@r"):
+        assert bench.best_method(kept, metric) == comparison.document()["best"][metric]
 
 
 def test_the_documentation_shows_what_was_measured(bench, tmp_path):

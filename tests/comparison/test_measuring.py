@@ -79,12 +79,14 @@ def comparison(one_thread):
 
 def test_the_document_has_everything(comparison):
     document = json.loads(json.dumps(comparison.document()))
-    assert set(document) == {"protocol", "methods", "warnings"}
+    assert set(document) == {"protocol", "methods", "best", "warnings"}
+    assert document["protocol"]["intervals"] == "95 %, paired bootstrap over classes, 1000 resamples"
     assert document["protocol"]["seeds"] == [0, 1, 2]
     assert [row["method"] for row in document["methods"]][:2] == ["raw", "alpha-qe-8-3"]
     for row in document["methods"]:
         assert set(row) == {
             *("method", "recall@1", "map@r", "r-precision", "recall@1_vs_raw", "map@r_vs_raw", "settings"),
+            *("settings_are", "extended", "at_end", "recall@1_vs_best_rival", "map@r_vs_best_rival"),
             *("fit_seconds", "tune_seconds", "apply_seconds", "peak_memory_mb", "parameters", "seeds"),
         }
         assert set(row["map@r_vs_raw"]) == {"difference", "low", "high"}

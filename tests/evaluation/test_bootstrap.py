@@ -61,7 +61,47 @@ def test_the_bootstrap_covers_and_is_fast_and_reproducible():
     assert first == paired_bootstrap(values, values[::-1])
 
 
+def test_classes_are_resampled_as_in_a_plain_loop():
+    rng = np.random.default_rng(7)
+    classes = np.array(["a", "b", "b", "c", "c", "c", "d"])[rng.permutation(np.arange(70) % 7)]
+    values, reference = ({name: rng.random(70) for name in ("x", "y")} for _ in range(2))
+    found = paired_bootstraps(values, reference, classes=classes, resamples=300, seed=5)
+    for name in ("x", "y"):
+        rng, means = np.random.default_rng(5), []
+        for _ in range(300):
+            drawn = [np.array(list("abcd"))[row] for row in rng.integers(4, size=4)]
+            members = np.concatenate([np.flatnonzero(classes == label) for label in drawn])
+            means.append((values[name] - reference[name])[members].mean())
+        assert found[name].difference == pytest.approx((values[name] - reference[name]).mean())
+        assert (found[name].low, found[name].high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
+
+
+def test_classes_that_move_as_a_whole_have_wider_intervals_than_their_queries():
+    """Ten classes of a hundred queries, each moved by its own constant: there are ten things to resample."""
+    rng = np.random.default_rng(3)
+    classes = np.repeat(np.arange(10), 100)
+    by_class = paired_bootstrap(rng.normal(size=10)[classes], np.zeros(1000), classes=classes)
+    by_query = paired_bootstrap(rng.normal(size=10)[classes], np.zeros(1000))
+    assert by_class.high - by_class.low > 5 * (by_query.high - by_query.low)
+    assert not by_class.excludes_zero
+    assert paired_bootstrap(np.ones(1000), np.zeros(1000), classes=classes).excludes_zero
+    assert not paired_bootstrap(np.ones(1000), np.ones(1000), classes=classes).excludes_zero
+
+
+def test_class_intervals_cover():
+    rng, covered = np.random.default_rng(1), 0
+    classes = np.repeat(np.arange(60), 5)
+    for seed in range(100):
+        moved = rng.normal(0.1, 1, 60)[classes] + rng.normal(0, 0.3, 300)
+        covered += (
+            (found := paired_bootstrap(moved, np.zeros(300), classes=classes, seed=seed)).low <= 0.1 <= found.high
+        )
+    assert 86 <= covered <= 100
+
+
 def test_values_of_other_queries_are_refused():
+    with pytest.raises(InputError, match=r"classes have shape \(3,\) for 2 queries"):
+        paired_bootstrap([1, 2], [1, 2], classes=[0, 0, 1])
     with pytest.raises(InputError, match=r"values have shape \(2,\) and the reference \(3,\)"):
         paired_bootstrap([1, 2], [1, 2, 3])
 

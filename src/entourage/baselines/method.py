@@ -300,6 +300,17 @@ def best_scored(items: Embeddings, block: slice, scores: np.ndarray, k: int) -> 
     return Neighbors(by_id[rows], np.take_along_axis(scores, rows, axis=1))
 
 
+def candidates_first(cosines: np.ndarray, candidates: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Give candidates (n, M) of n queries their scores (n, M), and all other items lower ones in the order of cosines.
+
+    cosines (n, N) to all items; what is returned has the same shape.
+    """
+    lowest = scores.min(axis=1, keepdims=True)
+    combined = cosines + (lowest - 1.001)  # below every candidate, as no cosine is above 1
+    np.put_along_axis(combined, candidates, scores, axis=1)
+    return combined
+
+
 # ---- checks ------------------------------------------------------------------------------------------------------
 
 

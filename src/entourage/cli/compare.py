@@ -70,6 +70,7 @@ def compare(
     parts: list[Table | str] = [
         facts(comparison.protocol),
         tables.scores_table(document),
+        tables.certainty_table(document),
         *([tables.cutoffs_table(document, asked)] if asked else []),
         tables.settings_table(document),
     ]

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -9,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from entourage.baselines import with_random_state
+from entourage.comparison.intervals import resampled
 from entourage.comparison.memory import peak_memory
 from entourage.comparison.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
 from entourage.comparison.results import Comparison, MethodResult, SeedResult
 from entourage.comparison.splits import split_given, split_half
-from entourage.comparison.tuning import LEAST_CLASSES, choose_settings
+from entourage.comparison.tuning import MOST_BEYOND, Choice, choose_settings
+from entourage.comparison.validation import LEAST_CLASSES, Validation
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
-from entourage.evaluation.bootstrap import RESAMPLES
 from entourage.evaluation.names import check_cutoffs, check_depth
 from entourage.refiner.rehearsal import FOLDS
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
@@ -135,10 +137,11 @@ def compare_split(
     _check(training, test, seeds)
     cutoffs = None if at is None else check_cutoffs(at)
     check_depth(cutoffs or (), len(test) - 1)
-    results = []
+    results, rehearsals = [], cache(partial(Validation, training))  # of a seed, shared by the methods that are tuned
     for number, spec in enumerate(specs):
         gc.collect()  # what the method before left behind is not to be counted as free for this one
-        results.append(_result(spec, training, test, seeds, cutoffs, _reporter(progress, number, len(specs), seeds)))
+        report = _reporter(progress, number, len(specs), seeds)
+        results.append(_result(spec, training, test, seeds, cutoffs, rehearsals, report))
     if progress:
         progress("comparing", len(specs) * seeds, len(specs) * seeds)
     protocol = _protocol(training, test, seeds, split)
@@ -153,26 +156,38 @@ def _result(
     test: Embeddings,
     seeds: int,
     at: tuple[int, ...] | None,
+    rehearsals: Callable[[int], Validation],
     report: Callable[[str, int], None],
 ) -> MethodResult:
-    results = []
+    results: list[SeedResult] = []
+    described = partial(
+        MethodResult, spec.name, settings_are=spec.settings_are, is_refiner=spec.is_refiner, is_trained=spec.is_trained
+    )
     try:
         for seed in range(1 if spec.draws_nothing else seeds):
             report(spec.name, seed)
-            results.append(_with_seed(spec, training, test, seed, at))
+            results.append(_with_seed(spec, training, test, seed, at, rehearsals))
     except EntourageError as error:
         if spec.name == "raw":  # without it there is nothing to compare with
             raise
-        return MethodResult(spec.name, skipped=str(error))
-    return MethodResult(spec.name, tuple(results * seeds if spec.draws_nothing else results))
+        return described(skipped=str(error))
+    return described(tuple(results * seeds if spec.draws_nothing else results))
 
 
 def _with_seed(
-    spec: MethodSpec, training: Embeddings, test: Embeddings, seed: int, at: tuple[int, ...] | None
+    spec: MethodSpec,
+    training: Embeddings,
+    test: Embeddings,
+    seed: int,
+    at: tuple[int, ...] | None,
+    rehearsals: Callable[[int], Validation],
 ) -> SeedResult:
     with peak_memory() as peak:
         start = perf_counter()
-        settings = spec.fixed | choose_settings(spec.build, spec.stages, training, seed=seed).settings
+        choice = Choice({})
+        if spec.stages:
+            choice = choose_settings(spec.build, spec.stages, rehearsals(seed), beyond=spec.beyond)
+        settings = spec.fixed | choice.settings
         tuned = perf_counter()
         method = with_random_state(spec.build(**settings), seed).fit(training)
         fitted = perf_counter()
@@ -186,6 +201,8 @@ def _with_seed(
         apply_seconds=applied - fitted,
         peak_memory_mb=peak.mb,
         parameters=method.n_parameters_,
+        extended=choice.extended,
+        at_end=choice.at_end,
     )
 
 
@@ -230,8 +247,9 @@ def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) ->
         "queries_without_match": int((np.bincount(codes) == 1).sum()),
         "without_match": "counted as 0",
         "settings": f"at most {BUDGET} per method, chosen in rehearsals on training classes, in {FOLDS} folds",
+        "ranges": f"extended while their end is best, by at most {MOST_BEYOND} settings",
         "choice": "highest MAP@R of those that lose at most 0.2 points of R@1 to raw",
-        "intervals": f"95 %, paired bootstrap over queries, {RESAMPLES} resamples",
+        "intervals": resampled(codes),
         "seeds": list(range(seeds)),
     }
 

@@ -1,22 +1,27 @@
 """The methods to compare, by name: how each is built, and the settings it may choose from.
 
 Every baseline has a budget of at most 24 settings. Stages follow each other, each keeping the best so far: a chain
-chooses its first part with the expansion's defaults, then the expansion. The refiners choose by themselves, in fit, on
-the training classes alone: the relational one among 22 settings.
+chooses its first part with the expansion's defaults, then the expansion. Where the end of a range is best, values
+beyond it are tried as well. The refiners choose by themselves, in fit, on the training classes alone: the relational
+one among 22 settings.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
 from typing import Any
 
 from sklearn.utils import get_tags
 
 from entourage.baselines import (
     LDA,
+    AttentionExpansion,
+    BaseMap,
     Chain,
+    ContextualSimilarity,
     Diffusion,
+    GraphExpansion,
+    GraphNetwork,
     KReciprocal,
     LinearHead,
     Method,
@@ -25,11 +30,34 @@ from entourage.baselines import (
     QuerySideExpansion,
     Raw,
     SelfAttention,
+    SuperGlobal,
     VectorMethod,
     WithinClassWhitening,
 )
+from entourage.comparison.ranges import (
+    BASE_EXPANSION,
+    BASE_RECIPROCAL,
+    DIFFUSION,
+    EXPANSION,
+    FURTHER_BASE,
+    FURTHER_DIFFUSION,
+    FURTHER_EXPANSION,
+    FURTHER_GRAPH_NETWORK,
+    FURTHER_HEAD,
+    FURTHER_RECIPROCAL,
+    FURTHER_SHRINKAGE,
+    FURTHER_SUPER_GLOBAL,
+    GRAPH_NETWORK,
+    PLAIN_EXPANSION,
+    RECIPROCAL,
+    SECOND_EXPANSION,
+    SHRINKAGE,
+    SUPER_GLOBAL,
+    grid,
+)
 from entourage.comparison.reranking import RerankedSearch
-from entourage.comparison.tuning import LONGEST_TRAINING
+from entourage.comparison.validation import LONGEST_TRAINING
+from entourage.refiner.graph import most_neighbors
 from entourage.refiner.recipes import RECIPES
 from entourage.runtime.config import check_name
 from entourage.runtime.extras import require
@@ -52,15 +80,36 @@ class MethodSpec:
     """build(**settings) gives the method, unfitted."""
     stages: Sequence[Sequence[dict[str, Any]]] = ()
     """Changes to try, stage by stage; see tuning.choose_settings."""
+    beyond: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """How far the range of a setting is extended where its end is best; see tuning.choose_settings."""
     fixed: dict[str, Any] = field(default_factory=dict)
     """Settings that are not tuned, and reported as such."""
     learns_with: str | None = None
     """The library it learns with, if that comes with an extra of the package."""
+    on_request: bool = False
+    """Whether it takes so long that "all" leaves it out."""
 
     @property
     def draws_nothing(self) -> bool:
         """Whether every seed gives the same result: nothing is chosen and nothing learned."""
         return not self.stages and not get_tags(self.build(**self.fixed)).requires_fit
+
+    @property
+    def settings_are(self) -> str:
+        """How it comes by its settings."""
+        if self.stages:
+            return "tuned"
+        return "chosen in fit" if self.is_trained else "fixed"
+
+    @property
+    def is_refiner(self) -> bool:
+        """Whether it is one of the refiners of this package."""
+        return isinstance(self.build(**self.fixed), Refined)
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it learns from labels; one that only chooses its settings by them does not."""
+        return self.learns_with is not None or get_tags(self.build(**self.fixed)).target_tags.required
 
 
 class Refined(VectorMethod):
@@ -70,6 +119,8 @@ class Refined(VectorMethod):
     ----------
     recipe : {"relational", "paper"}
     universal : bool
+    n_neighbors : int, optional
+        How many neighbours are attended to; by default as many as the recipe does.
     random_state : int
 
     Attributes
@@ -79,9 +130,16 @@ class Refined(VectorMethod):
 
     _learned = "refiner_"
 
-    def __init__(self, recipe: str = "relational", universal: bool = False, random_state: int = 0) -> None:
+    def __init__(
+        self,
+        recipe: str = "relational",
+        universal: bool = False,
+        n_neighbors: int | None = None,
+        random_state: int = 0,
+    ) -> None:
         self.recipe = recipe
         self.universal = universal
+        self.n_neighbors = n_neighbors
         self.random_state = random_state
 
     @property
@@ -90,13 +148,19 @@ class Refined(VectorMethod):
         return self.refiner_.n_parameters_
 
     def _learn(self, items: Embeddings) -> None:
-        refiner = RECIPES[self.recipe](random_state=self.random_state)
-        self.refiner_ = refiner.fit(items.without_labels() if self.universal else items)
+        self.refiner_ = self._refiner(items).fit(items.without_labels() if self.universal else items)
 
     def _moved(self, items: Embeddings) -> Embeddings:
         if self.universal:  # it learns nothing, and judges by the items themselves whether it would help
-            return items.replace_vectors(self.refiner_.fit_transform(items.without_labels()).vectors)
+            return items.replace_vectors(self._refiner(items).fit_transform(items.without_labels()).vectors)
         return self.refiner_.transform(items, context=items)
+
+    def _refiner(self, items: Embeddings) -> Any:
+        """The refiner of the recipe, unfitted, with no more neighbours than items attend to."""
+        own: dict[str, Any] = {}
+        if self.n_neighbors is not None:
+            own["n_neighbors"] = min(self.n_neighbors, most_neighbors(len(items)))
+        return RECIPES[self.recipe](random_state=self.random_state, **own)
 
 
 def chosen_in_fit(method: Method) -> dict[str, Any]:
@@ -109,15 +173,6 @@ def chosen_in_fit(method: Method) -> dict[str, Any]:
     return {name: protocol[name] for name in CHOSEN if name in protocol}
 
 
-def _grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
-    """Every combination in the given order, as ties go to the first (scikit-learn's ParameterGrid sorts the names).
-
-    >>> _grid(k=[1, 2], alpha=[0])
-    [{'k': 1, 'alpha': 0}, {'k': 2, 'alpha': 0}]
-    """
-    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
-
-
 def _head_then_expansion(epochs: int = 6, **expansion: Any) -> Chain:
     return Chain(LinearHead(epochs=epochs), QueryExpansion(**expansion))
 
@@ -126,65 +181,90 @@ def _whitening_then_expansion(shrinkage: float = 0.1, **expansion: Any) -> Chain
     return Chain(WithinClassWhitening(shrinkage=shrinkage), QueryExpansion(**expansion))
 
 
-_SHRINKAGE = _grid(shrinkage=[0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
-# A first stage names every setting, so that the choice is reported whole.
-_EXPANSION = [
-    _grid(k=[8, 16, 32, 64], alpha=[1, 3], steps=[1, 2], blend=[0]),
-    _grid(blend=[0.15, 0.3, 0.5]),
-    _grid(alpha=[0, 2, 5]),
-    _grid(k=[4, 128]),
-]
-_PLAIN_EXPANSION = {"k": [8], "alpha": [3], "steps": [1], "blend": [0]}
-# What remains of the budget after six settings of the first part.
-_SECOND_EXPANSION = [
-    _grid(k=[8, 16, 32, 64], alpha=[1, 3, 5]),
-    [{"steps": 2}],
-    _grid(blend=[0.15, 0.3, 0.5]),
-    _grid(k=[4, 128]),
-]
-_RECIPROCAL = [_grid(k1=[8, 12, 20, 30, 40], k2=[3, 6, 10], weight=[0.3]), _grid(weight=[0, 0.1, 0.2, 0.5, 0.7])]
-_DIFFUSION = [_grid(k=[5, 10, 20, 30, 50], alpha=[0.7, 0.8, 0.9, 0.95], gamma=[3]), _grid(gamma=[1, 2, 5])]
+def _base_then_expansion(shrinkage: float = 0.5, head_steps: int = 150, **expansion: Any) -> Chain:
+    return Chain(BaseMap(shrinkage=shrinkage, steps=head_steps), QueryExpansion(**expansion))
+
+
+def _base_then_reciprocal(shrinkage: float = 0.5, head_steps: int = 150, **reciprocal: Any) -> Chain:
+    return Chain(BaseMap(shrinkage=shrinkage, steps=head_steps), KReciprocal(**reciprocal))
+
 
 METHODS = {
     spec.name: spec
     for spec in (
         MethodSpec("raw", Raw),
-        MethodSpec("pca-whitening", PCAWhitening, [_SHRINKAGE]),
-        MethodSpec("within-class-whitening", WithinClassWhitening, [_SHRINKAGE]),
-        MethodSpec("lda", LDA, [_SHRINKAGE]),
-        MethodSpec("average-qe", partial(QueryExpansion, alpha=0), [_grid(k=[4, 6, 8, 12, 16, 24, 32, 48, 64, 128])]),
+        MethodSpec("pca-whitening", PCAWhitening, [SHRINKAGE], FURTHER_SHRINKAGE),
+        MethodSpec("within-class-whitening", WithinClassWhitening, [SHRINKAGE], FURTHER_SHRINKAGE),
+        MethodSpec("lda", LDA, [SHRINKAGE], FURTHER_SHRINKAGE),
+        MethodSpec(
+            "average-qe",
+            partial(QueryExpansion, alpha=0),
+            [grid(k=[4, 6, 8, 12, 16, 24, 32, 48, 64, 128])],
+            {"k": FURTHER_EXPANSION["k"]},
+        ),
         MethodSpec(
             "alpha-qe-query",
             QuerySideExpansion,
-            [_grid(k=[4, 8, 16, 32], alpha=[0, 1, 2, 3, 4, 5])],
+            [grid(k=[4, 8, 16, 32], alpha=[0, 1, 2, 3, 4, 5])],
+            {name: FURTHER_EXPANSION[name] for name in ("k", "alpha")},
         ),
-        MethodSpec("alpha-qe", QueryExpansion, _EXPANSION),
+        MethodSpec("alpha-qe", QueryExpansion, EXPANSION, FURTHER_EXPANSION),
         MethodSpec("alpha-qe-8-3", QueryExpansion, fixed={"k": 8, "alpha": 3.0}),
-        MethodSpec("k-reciprocal", KReciprocal, _RECIPROCAL),
+        MethodSpec("k-reciprocal", KReciprocal, RECIPROCAL, FURTHER_RECIPROCAL),
         MethodSpec("k-reciprocal-20-6", KReciprocal, fixed={"k1": 20, "k2": 6, "weight": 0.3}),
-        MethodSpec("diffusion", Diffusion, _DIFFUSION),
+        MethodSpec("diffusion", Diffusion, DIFFUSION, FURTHER_DIFFUSION),
         MethodSpec("diffusion-fixed", Diffusion, fixed={"k": 20, "alpha": 0.9, "gamma": 3.0}),
+        MethodSpec("graph-network", GraphNetwork, GRAPH_NETWORK, FURTHER_GRAPH_NETWORK),
+        MethodSpec("graph-network-fixed", GraphNetwork, fixed={"k1": 26, "k2": 7, "alpha": 2.0, "layers": 2}),
+        MethodSpec("super-global", SuperGlobal, SUPER_GLOBAL, FURTHER_SUPER_GLOBAL),
+        MethodSpec("super-global-fixed", SuperGlobal, fixed={"candidates": 400, "k": 9, "beta": 0.15}),
         MethodSpec(
             "linear-head",
             LinearHead,
-            [_grid(learning_rate=[3e-4, 1e-3], epochs=[2, 4, 6, 8, 10, 12, 14, 16, LONGEST_TRAINING])],
+            [grid(learning_rate=[3e-4, 1e-3], epochs=[2, 4, 6, 8, 10, 12, 14, 16, LONGEST_TRAINING])],
+            FURTHER_HEAD,
             learns_with="torch",
         ),
         MethodSpec(
             "head+alpha-qe",
             _head_then_expansion,
-            [_grid(epochs=[2, 4, 6, 9, 13, LONGEST_TRAINING], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
+            [grid(epochs=[2, 4, 6, 9, 13, LONGEST_TRAINING], **PLAIN_EXPANSION), *SECOND_EXPANSION],
+            {"epochs": FURTHER_HEAD["epochs"]} | FURTHER_EXPANSION,
             learns_with="torch",
         ),
         MethodSpec(
             "whitening+alpha-qe",
             _whitening_then_expansion,
-            [_grid(shrinkage=[0.02, 0.1, 0.3, 0.5, 0.7, 0.9], **_PLAIN_EXPANSION), *_SECOND_EXPANSION],
+            [grid(shrinkage=[0.02, 0.1, 0.3, 0.5, 0.7, 0.9], **PLAIN_EXPANSION), *SECOND_EXPANSION],
+            FURTHER_SHRINKAGE | FURTHER_EXPANSION,
+        ),
+        MethodSpec(
+            "base+alpha-qe",
+            _base_then_expansion,
+            BASE_EXPANSION,
+            FURTHER_BASE | FURTHER_EXPANSION,
+            learns_with="torch",
+        ),
+        MethodSpec(
+            "base+k-reciprocal",
+            _base_then_reciprocal,
+            BASE_RECIPROCAL,
+            FURTHER_BASE | FURTHER_RECIPROCAL,
+            learns_with="torch",
         ),
         MethodSpec("self-attention", SelfAttention, learns_with="torch"),
         MethodSpec("rerank-100", RerankedSearch, fixed={"candidates": 100, "universal": True}),
+        MethodSpec("attention-qe", AttentionExpansion, learns_with="torch"),
+        MethodSpec("graph-qe", GraphExpansion, learns_with="torch"),
+        MethodSpec("contextual-similarity", ContextualSimilarity, learns_with="torch", on_request=True),
         MethodSpec("paper", Refined, fixed={"recipe": "paper"}, learns_with="torch"),
         MethodSpec("universal", Refined, fixed={"universal": True}),
+        MethodSpec(
+            "universal-tuned",
+            partial(Refined, universal=True),
+            [grid(n_neighbors=[None, 6, 12, 24, 48])],
+            {"n_neighbors": (2, 4, 6, 12, 24, 48, 96, 192)},
+        ),
         MethodSpec("relational", Refined, fixed={"recipe": "relational"}, learns_with="torch"),
     )
 }
@@ -196,7 +276,7 @@ def select_methods(methods: str | Iterable[str | MethodSpec] = "all") -> list[Me
     Parameters
     ----------
     methods : "all", a name from METHODS, or names and MethodSpecs of one's own
-        Which methods to compare.
+        Which methods to compare; "all" leaves out those that are compared on request only.
 
     Returns
     -------
@@ -206,7 +286,8 @@ def select_methods(methods: str | Iterable[str | MethodSpec] = "all") -> list[Me
     >>> [spec.name for spec in select_methods(["lda", "alpha-qe"])]
     ['raw', 'lda', 'alpha-qe']
     """
-    wanted = list(METHODS) if isinstance(methods, str) and methods == "all" else methods
+    everything = [name for name, spec in METHODS.items() if not spec.on_request]
+    wanted = everything if isinstance(methods, str) and methods == "all" else methods
     wanted = [wanted] if isinstance(wanted, str) else wanted
     chosen = {"raw": METHODS["raw"]}
     for method in wanted:

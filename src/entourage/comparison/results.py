@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from entourage.comparison.tables import scores_table, settings_table, unfolded
-from entourage.evaluation.bootstrap import harm, paired_bootstraps
+from entourage.comparison.intervals import JUDGED_BY, Scores, against_best, intervals_between, leader
+from entourage.comparison.tables import certainty_table, scores_table, settings_table, unfolded
+from entourage.evaluation.bootstrap import harm
 from entourage.runtime.config import check_name
 
 __all__ = ["Comparison", "MethodResult", "SeedResult"]
@@ -30,6 +31,10 @@ class SeedResult:
     """Peak memory of tuning, fitting and applying; None where the system does not measure it."""
     parameters: int
     """How many numbers were learned."""
+    extended: tuple[str, ...] = ()
+    """Settings whose range was extended, as its end was best."""
+    at_end: tuple[str, ...] = ()
+    """Settings of which the last value that could be tried was best."""
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{name} {100 * values.mean():.2f} %" for name, values in self.per_query.items())
@@ -46,6 +51,12 @@ class MethodResult:
     """Results with seeds 0, 1, ..."""
     skipped: str | None = None
     """Why it was left out; None where it was not."""
+    settings_are: str = "fixed"
+    """How it came by its settings: "fixed", "tuned" or "chosen in fit"."""
+    is_refiner: bool = False
+    """Whether it is one of the refiners of this package; the others are its rivals."""
+    is_trained: bool = False
+    """Whether it learns from labels."""
 
     def __repr__(self) -> str:
         return f"MethodResult({self.method}, {self._summary})"
@@ -64,20 +75,44 @@ class MethodResult:
             name: np.mean([each.per_query[name] for each in self.seeds], axis=0) for name in self.seeds[0].per_query
         }
 
-    def document(self, raw: "MethodResult") -> dict[str, Any]:
-        """Summarise the result for JSON, with differences to that of the raw vectors."""
+    def competes_with(self, other: "MethodResult") -> bool:
+        """Whether the other is a rival: another method that is no refiner, and untrained if this refiner is."""
+        if other.skipped or other.is_refiner or other.method == self.method:
+            return False
+        return self.is_trained or not self.is_refiner or not other.is_trained
+
+    def document(self, raw: "MethodResult", rivals: dict[str, Scores], labels: np.ndarray) -> dict[str, Any]:
+        """Summarise the result for JSON, with differences to raw and to the best of its rivals.
+
+        Parameters
+        ----------
+        raw : MethodResult
+            That of the raw vectors.
+        rivals : name -> metric -> (N,)
+            Scores of the methods it competes with.
+        labels : ndarray of shape (N,)
+            Classes of the test items, which are resampled for the intervals.
+
+        Returns
+        -------
+        dict
+        """
         if self.skipped:
             return {"method": self.method, "skipped": self.skipped}
-        own, reference = self.per_query, raw.per_query
-        intervals = paired_bootstraps({name: own[name] for name in own if name != "r-precision"}, reference)
-        versus = {f"{name}_vs_raw": interval.document() for name, interval in intervals.items()}
+        own = self.per_query
+        intervals = intervals_between(own, raw.per_query, labels)
+        versus: dict[str, Any] = {f"{name}_vs_raw": interval.document() for name, interval in intervals.items()}
+        versus |= {f"{name}_vs_best_rival": each for name, each in against_best(own, rivals, labels).items()}
         memory = [each.peak_memory_mb for each in self.seeds if each.peak_memory_mb is not None]
         seconds = ("fit_seconds", "tune_seconds", "apply_seconds")
         return {
             "method": self.method,
             **{name: float(own[name].mean()) for name in dict.fromkeys(["recall@1", "map@r", *own])},
             **versus,
+            "settings_are": self.settings_are,
             "settings": [each.settings for each in self.seeds],
+            "extended": [list(each.extended) for each in self.seeds],
+            "at_end": [list(each.at_end) for each in self.seeds],
             **{name: float(np.mean([getattr(each, name) for each in self.seeds])) for name in seconds},
             "peak_memory_mb": max(memory, default=None),
             "parameters": max(each.parameters for each in self.seeds),
@@ -122,7 +157,7 @@ class Comparison:
             that were chosen and why methods were left out.
         """
         document = self.document()
-        tables = scores_table(document), settings_table(document)
+        tables = scores_table(document), certainty_table(document), settings_table(document)
         return "\n\n".join(text for table in tables if (text := unfolded(table)))
 
     def result(self, method: str) -> MethodResult:
@@ -158,5 +193,11 @@ class Comparison:
 
     def document(self) -> dict[str, Any]:
         """Give the whole comparison as `--json` prints it: scores as fractions."""
-        methods = [each.document(self.result("raw")) for each in self.results]
-        return {"protocol": self.protocol, "methods": methods, "warnings": list(self.warnings)}
+        raw = self.result("raw")
+        scores: dict[str, Scores] = {each.method: each.per_query for each in self.results if not each.skipped}
+        methods = []
+        for each in self.results:
+            rivals = {other.method: scores[other.method] for other in self.results if each.competes_with(other)}
+            methods.append(each.document(raw, rivals, self.labels))
+        best = {metric: leader(scores, metric, self.labels) for metric in JUDGED_BY}
+        return {"protocol": self.protocol, "methods": methods, "best": best, "warnings": list(self.warnings)}

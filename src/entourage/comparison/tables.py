@@ -7,15 +7,16 @@ from rich.table import Table
 
 from entourage.evaluation.names import names_at
 
-__all__ = ["cutoffs_table", "harm_tables", "scores_table", "settings_table", "unfolded"]
+__all__ = ["certainty_table", "cutoffs_table", "harm_tables", "scores_table", "settings_table", "unfolded"]
 
 MOST_ROWS = 20
+MOST_TIED = 4
 
 
 def scores_table(document: dict[str, Any]) -> Table:
     """Lay out a line per method: scores in percent, their differences to raw in points, and what they cost."""
     versus = "points vs raw (95 %)"
-    table = _table("method", "R@1, %", versus, "MAP@R, %", versus, "fit s", "apply s", "MB", "parameters")
+    table = _table("method", "settings", "R@1, %", versus, "MAP@R, %", versus, "fit s", "apply s", "MB", "parameters")
     for row in document["methods"]:
         if "skipped" in row:
             table.add_row(row["method"], "skipped")
@@ -23,15 +24,28 @@ def scores_table(document: dict[str, Any]) -> Table:
         memory = row["peak_memory_mb"]
         table.add_row(
             row["method"],
+            row["settings_are"],
             f"{100 * row['recall@1']:.2f}",
-            _interval(row, "recall@1"),
+            _versus_raw(row, "recall@1"),
             f"{100 * row['map@r']:.2f}",
-            _interval(row, "map@r"),
+            _versus_raw(row, "map@r"),
             f"{row['fit_seconds']:.1f}",
             f"{row['apply_seconds']:.1f}",
             "?" if memory is None else f"{memory:.0f}",
             f"{row['parameters']:,}",
         )
+    return table
+
+
+def certainty_table(document: dict[str, Any]) -> Table:
+    """Lay out each method against its best rival, and which method is best: one that beats all others for certain."""
+    titles = {"recall@1": "R@1", "map@r": "MAP@R"}
+    table = Table("method", *(f"{title}, points vs its best rival (95 %)" for title in titles.values()), box=None)
+    table.padding = (0, 2, 0, 0)
+    for row in document["methods"]:
+        if "map@r_vs_best_rival" in row:
+            table.add_row(row["method"], *(_versus_rival(row[f"{name}_vs_best_rival"]) for name in titles))
+    table.add_row("best", *(_best(document["best"][name]) for name in titles))
     return table
 
 
@@ -52,7 +66,8 @@ def settings_table(document: dict[str, Any]) -> Table:
         if "skipped" in row:
             table.add_row(row["method"], f"skipped: {row['skipped']}")
         elif any(row["settings"]):
-            table.add_row(row["method"], "; ".join(dict.fromkeys(map(_settings, row["settings"]))))
+            chosen = map(_settings, row["settings"], row["extended"], row["at_end"])
+            table.add_row(row["method"], "; ".join(dict.fromkeys(chosen)))
     return table
 
 
@@ -99,17 +114,33 @@ def _table(first: str, *numbers: str) -> Table:
     return table
 
 
-def _interval(row: dict[str, Any], name: str) -> str:
-    """+1.20 (+0.90 to +1.50), in points; nothing for raw itself."""
-    if row["method"] == "raw":
-        return ""
-    difference, low, high = (100 * row[f"{name}_vs_raw"][part] for part in ("difference", "low", "high"))
+def _versus_raw(row: dict[str, Any], name: str) -> str:
+    return "" if row["method"] == "raw" else _interval(row[f"{name}_vs_raw"])
+
+
+def _versus_rival(found: dict[str, Any]) -> str:
+    return f"{_interval(found)} {found['rival']}"
+
+
+def _interval(found: dict[str, Any]) -> str:
+    """+1.20 (+0.90 to +1.50), in points."""
+    difference, low, high = (100 * found[part] for part in ("difference", "low", "high"))
     return f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
-def _settings(settings: dict[str, Any]) -> str:
+def _best(found: dict[str, Any]) -> str:
+    tied = found["tied_with"]
+    if not tied:
+        return str(found["method"])
+    others = tied if len(tied) <= MOST_TIED else [*tied[: MOST_TIED - 1], f"{len(tied) - MOST_TIED + 1} more"]
+    return f"none for certain: {found['method']}, or {', '.join(others)}"
+
+
+def _settings(settings: dict[str, Any], extended: Sequence[str], at_end: Sequence[str]) -> str:
+    """The settings of a seed; those chosen beyond the range first tried are marked, and those at the last value."""
+    remarks = dict.fromkeys(extended, " (range extended)") | dict.fromkeys(at_end, " (the last value tried)")
     written = {name: f"{value:g}" if isinstance(value, float) else value for name, value in settings.items()}
-    return ", ".join(f"{name} {value}" for name, value in written.items())
+    return ", ".join(f"{name} {value}{remarks.get(name, '')}" for name, value in written.items())
 
 
 def _before_after(entry: dict[str, Any]) -> tuple[str, str]:

@@ -3,26 +3,21 @@
 Test classes have no part in this. The rehearsals are those in which the relational refiner chooses its own settings: in
 each of three folds a method is fitted on the other classes and scored on these, made as hard as the whole training set
 and searched among themselves as the test classes will be. All methods are tuned by this one protocol.
+
+No method is held back by its range: where the value chosen is the first or last that was tried, the next is tried too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from entourage.baselines import Method
+from entourage.comparison.validation import Validation
 
-from entourage.baselines import Chain, LinearHead, Method, Raw, with_random_state
-from entourage.evaluation import evaluate_ranking
-from entourage.refiner.rehearsal import FOLDS, Rehearsal, make_rehearsals
-from entourage.training.linear_maps import head_maps_by_epoch
-from entourage.training.sampling import usable_classes
-from entourage.values import Embeddings, label_codes, labels_of
+__all__ = ["MOST_BEYOND", "Choice", "Trial", "best_trial", "choose_settings"]
 
-__all__ = ["LEAST_CLASSES", "Choice", "Trial", "Validation", "best_trial", "choose_settings"]
-
-LEAST_CLASSES = 4  # two folds of two classes; three folds from six on
 RECALL_LOSS_ALLOWED = 0.002
-LONGEST_TRAINING = 18  # epochs of a linear head
+MOST_BEYOND = 12  # settings tried beyond the ranges of a method
 
 
 @dataclass(frozen=True)
@@ -40,10 +35,18 @@ class Choice:
 
     settings: dict[str, Any]
     trials: tuple[Trial, ...] = ()
+    extended: tuple[str, ...] = ()
+    """Settings whose range was extended, as its end was best."""
+    at_end: tuple[str, ...] = ()
+    """Settings of which the last value that could be tried was best: one beyond it may be better still."""
 
 
 def choose_settings(
-    build: Callable[..., Method], stages: Sequence[Sequence[dict[str, Any]]], training: Embeddings, *, seed: int = 0
+    build: Callable[..., Method],
+    stages: Sequence[Sequence[dict[str, Any]]],
+    validation: Validation,
+    *,
+    beyond: Mapping[str, Sequence[Any]] | None = None,
 ) -> Choice:
     """Choose the best settings of a method, stage by stage: each tries its changes on the best settings so far.
 
@@ -55,33 +58,36 @@ def choose_settings(
         build(**settings) gives the method, unfitted.
     stages : lists of changes
         Settings to try, stage by stage.
-    training : Embeddings of shape (N, d)
-        With labels.
-    seed : int
-        Decides the classes held out and whatever is drawn in training.
+    validation : Validation
+        The rehearsals, which several methods may share.
+    beyond : name -> values in order, optional
+        How far a range may be extended: as long as the best value of a setting is the first or the last that was tried,
+        the next of these is tried, at most 12 in all.
 
     Returns
     -------
     Choice
         Empty where fewer than four training classes have two items or more: then build's own defaults stay.
 
-    >>> training = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(24, 4)), labels=np.arange(24) % 6)
+    >>> import numpy as np
     >>> from entourage.baselines import QueryExpansion
-    >>> choice = choose_settings(QueryExpansion, [[{"k": 1}, {"k": 2}], [{"alpha": 0}]], training)
+    >>> from entourage.values import Embeddings
+    >>> training = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(24, 4)), labels=np.arange(24) % 6)
+    >>> stages = [[{"k": 1}, {"k": 2}], [{"alpha": 0}]]
+    >>> choice = choose_settings(QueryExpansion, stages, Validation(training, seed=0))
     >>> [trial.settings for trial in choice.trials[:2]], choice.trials[2].settings["alpha"]
     ([{'k': 1}, {'k': 2}], 0)
     """
-    if not stages or not (validation := Validation(training, seed)).is_possible:
+    if not stages or not validation.is_possible:
         return Choice({})
-    raw_recall, _ = validation.scores(Raw())
-    settings: dict[str, Any] = {}
-    trials: list[Trial] = []
+    tuner = _Tuner(build, validation)
     for stage in stages:
         for change in stage:
-            candidate = settings | change
-            trials.append(Trial(candidate, *validation.scores(build(**candidate))))
-        settings = best_trial(trials, raw_recall).settings
-    return Choice(settings, tuple(trials))
+            tuner.attempt(change)
+        tuner.settle()
+    extended = tuner.extend(beyond or {})
+    at_end = tuple(name for name, values in (beyond or {}).items() if tuner.ends_at(name, values))
+    return Choice(tuner.settings, tuple(tuner.trials), extended, at_end)
 
 
 def best_trial(trials: Sequence[Trial], raw_recall: float) -> Trial:
@@ -108,57 +114,47 @@ def best_trial(trials: Sequence[Trial], raw_recall: float) -> Trial:
     return max(trials, key=lambda trial: trial.recall_at_1)
 
 
-class Validation:
-    """Scores methods in the rehearsals of some training items."""
+class _Tuner:
+    """What was tried of a method so far, and the best of it."""
 
-    def __init__(self, training: Embeddings, seed: int) -> None:
-        codes = label_codes(labels_of(training))
-        n_classes = len(usable_classes(codes))
-        self.is_possible = n_classes >= LEAST_CLASSES
-        folds = min(FOLDS, n_classes // 2)
-        rehearsals = make_rehearsals(training, codes, seed, folds=folds) if self.is_possible else []
-        self._folds = [_Fold(rehearsal, seed) for rehearsal in rehearsals]
+    def __init__(self, build: Callable[..., Method], validation: Validation) -> None:
+        self._build, self._validation = build, validation
+        self.settings: dict[str, Any] = {}
+        self.trials: list[Trial] = []
 
-    def scores(self, method: Method) -> tuple[float, float]:
-        """Mean R@1 and MAP@R of a method on the held-out classes of all folds."""
-        recall, precision = np.mean([fold.scores(method) for fold in self._folds], axis=0)
-        return float(recall), float(precision)
+    def attempt(self, change: dict[str, Any]) -> None:
+        """Score a change of the best settings."""
+        candidate = self.settings | change
+        self.trials.append(Trial(candidate, *self._validation.scores(self._build(**candidate))))
 
+    def settle(self) -> None:
+        """Take the best of all trials for what the next ones change."""
+        self.settings = best_trial(self.trials, self._validation.raw_recall).settings
 
-class _Fold:
-    """Fits methods on the training classes of a rehearsal and scores them on the held-out ones.
+    def extend(self, beyond: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
+        """Try values beyond a range as long as its end is best; the names of the settings that it was done for."""
+        extended: dict[str, None] = {}
+        for _ in range(MOST_BEYOND):
+            nexts = ((name, self._next(name, values)) for name, values in beyond.items())
+            name, value = next(((name, value) for name, value in nexts if value is not None), (None, None))
+            if name is None:
+                break
+            extended[name] = None
+            self.attempt({name: value})
+            self.settle()
+        return tuple(extended)
 
-    What trials share is computed once: the first part of a chain while it stays the same, and one training for linear
-    heads that differ in their epochs.
-    """
+    def ends_at(self, name: str, values: Sequence[Any]) -> bool:
+        """Whether the best value is the last that may be tried, and none that nothing could lie beyond (0 and 1)."""
+        best = self.settings.get(name)
+        return best in (values[0], values[-1]) and best not in (0, 1)
 
-    def __init__(self, rehearsal: Rehearsal, seed: int) -> None:
-        self.seed, self._sides = seed, (rehearsal.training, rehearsal.held_out)
-        self._last_applied = "", self._sides
-        self._heads: dict[float, dict[int, np.ndarray]] = {}
-
-    def scores(self, method: Method) -> tuple[float, float]:
-        """Mean R@1 and MAP@R of a method on the held-out classes."""
-        (seen, unseen), last = self._sides, method
-        if isinstance(method, Chain):
-            (seen, unseen), last = self._applied(method.first), method.second
-        values = evaluate_ranking(unseen, self._fitted(last, seen).rank)
-        return float(values["recall@1"].mean()), float(values["map@r"].mean())
-
-    def _applied(self, first: Method) -> tuple[Embeddings, Embeddings]:
-        """Training and held-out items, transformed by the first part of a chain."""
-        if repr(first) != self._last_applied[0]:
-            fitted = self._fitted(first, self._sides[0])
-            self._last_applied = repr(first), tuple(map(fitted.transform, self._sides))
-        return self._last_applied[1]
-
-    def _fitted(self, method: Method, seen: Embeddings) -> Method:
-        method = with_random_state(method, self.seed)
-        if not isinstance(method, LinearHead) or seen is not self._sides[0]:
-            return method.fit(seen)
-        rate = method.learning_rate
-        if method.epochs not in self._heads.get(rate, {}):
-            epochs = range(1 + max(method.epochs, LONGEST_TRAINING))
-            codes = label_codes(labels_of(seen))
-            self._heads[rate] = head_maps_by_epoch(seen.vectors, codes, epochs, learning_rate=rate, seed=self.seed)
-        return method.fit_to(self._heads[rate][method.epochs])
+    def _next(self, name: str, values: Sequence[Any]) -> Any:
+        """The value to try beyond those tried, if the best is at their end and there is one."""
+        tried: set[Any] = {trial.settings.get(name) for trial in self.trials} - {None}
+        best = self.settings.get(name)
+        if best is None or len(tried) < 2:  # nothing was chosen
+            return None
+        if best == max(tried):
+            return next((value for value in values if value > best), None)
+        return next((value for value in reversed(values) if value < best), None) if best == min(tried) else None

@@ -32,22 +32,39 @@ class Interval:
     high: float
     """The upper end of the interval."""
 
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether all of the interval lies on one side of 0, beyond what rounding can do."""
+        return self.low > _UNCHANGED or self.high < -_UNCHANGED
+
     def document(self) -> dict[str, float]:
         """Every field by name."""
         return asdict(self)
 
 
 def paired_bootstrap(
-    values: ArrayLike, reference: ArrayLike, *, resamples: int = RESAMPLES, confidence: float = 0.95, seed: int = 0
+    values: ArrayLike,
+    reference: ArrayLike,
+    *,
+    classes: ArrayLike | None = None,
+    resamples: int = RESAMPLES,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> Interval:
-    """Take the mean of values - reference with a percentile interval by resampling queries.
+    """Take the mean of values - reference with a percentile interval by resampling queries, or whole classes.
+
+    Queries of one class share their matches and gain or lose together. To learn what a method does to classes that were
+    not measured, resample classes; resampled queries answer for other queries of the same classes.
 
     Parameters
     ----------
     values, reference : array-like of shape (N,)
         The scores of two methods for the same queries.
+    classes : array-like of shape (N,), optional
+        The class of each query: all queries of a class are drawn together, as often as there are classes. Without it
+        N queries are drawn.
     resamples : int
-        How often to draw N queries with replacement.
+        How often to draw, with replacement.
     confidence : float, default 0.95
         The share of resampled means that lie in the interval.
     seed : int, default 0
@@ -60,15 +77,18 @@ def paired_bootstrap(
     --------
     >>> paired_bootstrap([0.5, 1.0], [0.25, 0.75])
     Interval(difference=0.25, low=0.25, high=0.25)
+    >>> paired_bootstrap([1, 1, 0], [0, 0, 0], classes=["a", "a", "b"])
+    Interval(difference=0.6666666666666666, low=0.0, high=1.0)
     """
     one, other = {"": values}, {"": reference}
-    return paired_bootstraps(one, other, resamples=resamples, confidence=confidence, seed=seed)[""]
+    return paired_bootstraps(one, other, classes=classes, resamples=resamples, confidence=confidence, seed=seed)[""]
 
 
 def paired_bootstraps(
     values: Mapping[str, ArrayLike],
     reference: Mapping[str, ArrayLike],
     *,
+    classes: ArrayLike | None = None,
     resamples: int = RESAMPLES,
     confidence: float = 0.95,
     seed: int = 0,
@@ -82,7 +102,7 @@ def paired_bootstraps(
     ----------
     values, reference : dict of array-like of shape (N,)
         The scores of two methods for the same queries, by metric.
-    resamples, confidence, seed
+    classes, resamples, confidence, seed
         As in `paired_bootstrap`.
 
     Returns
@@ -91,8 +111,9 @@ def paired_bootstraps(
         By metric.
     """
     differences = np.stack([_differences(values[name], reference[name]) for name in values], axis=1)  # (N, M)
+    sums, sizes = (differences, np.ones(len(differences))) if classes is None else _class_sums(differences, classes)
     tail = (1 - confidence) / 2
-    ends = np.quantile(_resampled_means(differences, resamples, seed), [tail, 1 - tail], axis=0)  # (2, M)
+    ends = np.quantile(_resampled_means(sums, sizes, resamples, seed), [tail, 1 - tail], axis=0)  # (2, M)
     columns = zip(values, differences.mean(axis=0).tolist(), *ends.tolist(), strict=True)
     return {name: Interval(*numbers) for name, *numbers in columns}
 
@@ -107,11 +128,21 @@ def _differences(values: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]
     return difference
 
 
-def _resampled_means(differences: FloatArray, resamples: int, seed: int) -> NDArray[np.float64]:
-    """(resamples, M) of differences (N, M): how often each query is drawn, times what it differs by."""
-    count, rng = len(differences), generator(seed)
+def _class_sums(differences: FloatArray, classes: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sums (C, M) of differences (N, M) over the queries of each class, and the sizes (C,) of the classes."""
+    given = np.asarray(classes)
+    if given.shape != (len(differences),):
+        raise InputError(f"classes have shape {given.shape} for {len(differences)} queries; give one class per query")
+    codes = np.unique(given, return_inverse=True)[1]
+    sums: NDArray[np.float64] = np.stack([np.bincount(codes, column) for column in differences.T], axis=1)
+    return sums, np.bincount(codes).astype(np.float64)
+
+
+def _resampled_means(sums: FloatArray, sizes: FloatArray, resamples: int, seed: int) -> NDArray[np.float64]:
+    """(resamples, M) from sums (G, M) over groups of queries: how often each is drawn, times what it differs by."""
+    count, rng = len(sums), generator(seed)
     drawn = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(resamples))
-    means: NDArray[np.float64] = np.stack([often @ differences for often in drawn]) / count
+    means: NDArray[np.float64] = np.stack([often @ sums / (often @ sizes) for often in drawn])
     return means
 
 

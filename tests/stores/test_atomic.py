@@ -339,7 +339,19 @@ def test_a_change_that_was_copied_is_not_thrown_away(pair, monkeypatch, done, fo
     assert (pair / "moved" / "a").read_text() == "new" and names(pair / "moved" / "b") == ["new"]
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"id": "1", "outputs": [["a", 1]]}', '"\\ud800', "\x00"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        "\x00",
+        '"\\ud800',
+        '{"id": "1", "outputs": [["a", 1]]}',
+        '{"id": "1", "overwrite": true, "own": 0, "outputs": [[1, 2, null]]}',
+        '{"id": "1", "overwrite": true, "own": 2, "outputs": [["a", 2, null]]}',
+    ],
+)
 def test_a_damaged_change_is_an_error_of_one_sentence(pair, monkeypatch, content):
     killed(monkeypatch, pair, done=0, overwrite=True)
     (staging_of(pair / "a") / "change.json").write_text(content)

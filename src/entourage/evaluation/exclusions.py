@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from entourage.errors import InputError
 from entourage.values import Embeddings, Labelled, labels_of, shared_codes
 
-__all__ = ["any_match", "described_rules", "groups_left_out", "labels_of", "without_junk"]
+__all__ = ["any_match", "described_rules", "groups_left_out", "without_junk"]
 
 _Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from entourage.evaluation.exclusions import labels_of
 from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
 from entourage.refiner.choice import (
     BaseMap,
@@ -33,7 +32,7 @@ from entourage.refiner.choice import (
 from entourage.refiner.graph import build_graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.rehearsal import (
-    FOLDS,
+    CLASSES_TO_LEARN_FROM,
     SPARSE,
     Rehearsal,
     RehearsalGraph,
@@ -50,7 +49,7 @@ from entourage.refiner.voting import Votes, rehearse_votes
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.training.sampling import check_usable_classes, usable_classes
-from entourage.values import BoolArray, Embeddings, FloatArray, label_codes
+from entourage.values import BoolArray, Embeddings, FloatArray, label_codes, labels_of
 
 __all__ = ["fit_relational"]
 
@@ -94,7 +93,7 @@ def fit_relational(
     check_usable_classes(labels_of(items))
     universal = universal_network(settings.n_neighbors)
     codes = label_codes(labels_of(items))
-    if len(usable_classes(codes)) < 2 * FOLDS:
+    if len(usable_classes(codes)) < CLASSES_TO_LEARN_FROM:
         check_enough_to_protect(settings.protect, len(usable_classes(codes)))
         network, report, _ = fit_universal(settings, items, progress)
         report["warnings"].append("too few classes to rehearse with: the universal scorer is used as it is")

@@ -12,13 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import mode
 
-from entourage.evaluation.exclusions import labels_of
 from entourage.neighbors import search
 from entourage.refiner.memory import with_fitted
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.settings import RefinerSettings
 from entourage.runtime.randomness import generator
-from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, label_codes
+from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, label_codes, labels_of
 
 __all__ = ["Votes", "left_as_they_are", "rehearse_votes"]
 

@@ -29,6 +29,7 @@ NEEDED = {
     "plot": ["drift", "nothing", "--out", "out.png"],
     "refine": ["v.npz", "--out", "out.npz"],
     "report": ["nothing"],
+    "rerank": ["v.npz", "--gallery", "v.npz", "--out", "lists.npz"],
     "train": ["v.npz", "--out", "out", "--epochs", "1"],
 }
 SAMPLE = 60
@@ -107,7 +108,7 @@ def wrong(chosen: list[list[str]]) -> list[str]:
 
 
 def _again(line: list[str]) -> list[str]:
-    return ["--overwrite"] if line[0] in ("embed", "fit", "plot", "refine", "report", "train") else []
+    return ["--overwrite"] if line[0] in ("embed", "fit", "plot", "refine", "report", "rerank", "train") else []
 
 
 def test_commands_refuse_what_an_option_cannot_mean(shop):

@@ -7,8 +7,13 @@ from sklearn.utils import get_tags
 from entourage import baselines
 from entourage.baselines import (
     LDA,
+    AttentionExpansion,
+    BaseMap,
     Chain,
+    ContextualSimilarity,
     Diffusion,
+    GraphExpansion,
+    GraphNetwork,
     KReciprocal,
     LinearHead,
     Method,
@@ -17,6 +22,7 @@ from entourage.baselines import (
     QuerySideExpansion,
     Raw,
     SelfAttention,
+    SuperGlobal,
     VectorMethod,
     WithinClassWhitening,
     with_random_state,
@@ -35,22 +41,39 @@ METHODS = {
     "query side": lambda: QuerySideExpansion(k=4, steps=2, blend=0.3),
     "k-reciprocal": KReciprocal,
     "diffusion": Diffusion,
+    "graph network": GraphNetwork,
+    "super global": SuperGlobal,
+    "base map": lambda: BaseMap(steps=2),
+    "attention expansion": lambda: AttentionExpansion(k=4, width=8, layers=1, epochs=1),
+    "graph expansion": lambda: GraphExpansion(k=4, width=8, epochs=1),
+    "contextual similarity": lambda: ContextualSimilarity(candidates=8, anchors=8, width=8, layers=1, epochs=1),
     "linear head": lambda: LinearHead(epochs=2),
     "self-attention": lambda: SelfAttention(n_blocks=2, epochs=2),
     "chain of vectors": lambda: Chain(WithinClassWhitening(0.1), QueryExpansion(k=4)),
     "chain to a ranking": lambda: Chain(PCAWhitening(), KReciprocal(k1=5, k2=2)),
 }
-RANK_ONLY = {"query side", "k-reciprocal", "diffusion", "chain to a ranking"}
+RANK_ONLY = {
+    "query side",
+    "k-reciprocal",
+    "diffusion",
+    "graph network",
+    "super global",
+    "contextual similarity",
+    "chain to a ranking",
+}
 PARAMETERS = {  # of 8 dimensions and 6 classes
     "pca": 8 * 8 + 8,
     "pca, 4 axes": 8 * 4 + 8,
     "within-class whitening": 8 * 8,
     "lda": 8 * 5,
     "linear head": 8 * 8,
+    "base map": 8 * 8,
     "self-attention": 2 * (6 * 8 * 8 + 5 * 8),
     "chain of vectors": 8 * 8,
     "chain to a ranking": 8 * 8 + 8,
 }
+
+NETWORKS = {"attention expansion", "graph expansion", "contextual similarity"}  # of several kinds of layers
 
 every_method = pytest.mark.parametrize("name", METHODS)
 
@@ -70,7 +93,10 @@ def test_every_method_is_tested_here():
 def test_fit_learns_from_the_training_items_and_returns_the_method(name, training):
     method = METHODS[name]()
     assert method.fit(training) is method
-    assert method.n_parameters_ == PARAMETERS.get(name, 0)
+    if name in NETWORKS:
+        assert method.n_parameters_ == sum(weights.numel() for weights in method.network_.parameters()) > 0
+    else:
+        assert method.n_parameters_ == PARAMETERS.get(name, 0)
 
 
 @every_method

@@ -86,7 +86,7 @@ def test_a_grid_search_chooses_its_settings():
     X, y = clusters(seed=0, n_classes=6)
 
     def map_at_r(refiner, X, y) -> float:
-        return evaluate(refiner.transform(X), y, nmi=False).metrics["map@r"]
+        return evaluate(refiner.transform(X, context=X), y, nmi=False).metrics["map@r"]
 
     search = GridSearchCV(ContextRefiner(), {"n_steps": np.arange(1, 4)}, scoring=map_at_r, cv=2).fit(X, y)
     tried = dict(zip((1, 2, 3), search.cv_results_["mean_test_score"], strict=True))

@@ -143,7 +143,7 @@ def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
     [
         (
             "train glyphs --out new --system intra-batch --preset birds",
-            "'birds'; wanted one of cars, cub, in_shop, sop",
+            "'birds' of this system; wanted one of cars, cub, in_shop, sop",
         ),
         (
             "train glyphs --out new --preset cub",

@@ -136,7 +136,7 @@ def test_pictures_that_are_gone_are_warned_of(kept, inside, tmp_path):
         ("refine v.npy --run new --root /", "--root is / but there are no pictures"),
         ("refine v.npy --run new --texts t.txt --pictures birds", "--pictures is birds and --texts t.txt"),
         ("refine v.npy --run new --pictures nowhere", "the dataset is"),
-        ("refine v.npy --run new --pictures glyphs --data-option max_classes=8", "test for 80 vectors without ids"),
+        ("refine v.npy --run new --pictures glyphs --data-option max_classes=8", "for 80 vectors without ids"),
         ("refine v.npy --run kept", "kept exists already"),
         ("refine v.npy --run precious --overwrite", "precious is a folder that Entourage did not write"),
         ("refine v.npy --run new --labels short-labels.npy", "79 labels for 80 vectors"),

@@ -121,7 +121,7 @@ def test_a_context_without_ids_is_said_to_hide_the_item_itself(inside, tmp_path)
 
 
 def test_overwrite_replaces_an_output(inside, tmp_path):
-    np.save(tmp_path / "there.npy", np.zeros(3))
+    np.save(tmp_path / "there.npy", np.zeros((3, 2)))
     assert run(f"refine v.npy --model model --out {tmp_path}/there.npy --overwrite").exit_code == 0
     assert np.load(tmp_path / "there.npy").shape == (COUNT, DIM)
     assert os.listdir(tmp_path) == ["there.npy"]

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_names_in_their_order():
-    assert [spec.name for spec in select_methods("all")] == list(METHODS)
+    on_request = {"contextual-similarity"}
+    assert [spec.name for spec in select_methods("all")] == [name for name in METHODS if name not in on_request]
+    assert [spec.name for spec in select_methods(["contextual-similarity"])] == ["raw", "contextual-similarity"]
     assert next(iter(METHODS)) == "raw" and list(METHODS)[-4:] == [
         *("paper", "universal", "universal-tuned", "relational"),
     ]

@@ -35,9 +35,9 @@ def rerank(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Re-rank what an index returned for each of QUERIES, without touching the index.
+    """Re-rank what an index returned, without a new index.
 
-    Each list is ordered anew by the neighbourhood graph among the query and the items of its list alone.
+    The list of each of QUERIES is ordered anew by the neighbourhood graph among the query and the items of the list.
     """
     from entourage.runs.rerank import RerankRequest
     from entourage.runs.rerank import rerank as rerank_files

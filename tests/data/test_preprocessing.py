@@ -111,7 +111,7 @@ def test_another_size_keeps_the_proportions():
     ("options", "message"),
     [
         ({"channels": 4}, r"channels is 4; wanted 1 \(grey\) or 3 \(colours\)"),
-        ({"resize": 0}, "resize is 0; wanted a number of pixels"),
+        ({"resize": 0}, "resize is 0; wanted 1 to 8,192 pixels"),
         ({"crop": (1, 2, 3)}, r"crop is \(1, 2, 3\); wanted"),
         ({"crop": "224"}, "crop is '224'; wanted"),
         ({"mean": (0.5,)}, r"mean is \(0.5,\); wanted 3 numbers"),

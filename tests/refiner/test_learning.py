@@ -255,8 +255,9 @@ def test_the_order_of_the_rows_hardly_matters(short_rehearsals):
     order = np.random.default_rng(0).permutation(len(labels))
     here, there = ContextRefiner().fit(vectors, labels), ContextRefiner().fit(vectors[order], labels[order])
     for name, value in here.report()["metrics"].items():
-        assert there.report()["metrics"][name] == pytest.approx(value, abs=1e-6 if "raw" in name else 0.05)
-    (first, one), (other_first, other) = (scores(r.transform(test), test_labels) for r in (here, there))
+        drawn = 0.15 if "votes" in name else 0.05  # other items are held out of each class
+        assert there.report()["metrics"][name] == pytest.approx(value, abs=1e-6 if name.endswith("1_raw") else drawn)
+    (first, one), (other_first, other) = (scores(r.transform(test, test), test_labels) for r in (here, there))
     assert (first, one) == pytest.approx((other_first, other), abs=0.03)
 
 

@@ -34,7 +34,7 @@ from entourage.baselines import (
     with_random_state,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "tolerance_of_float32")
 
 ESTIMATORS = [
     Raw(),

@@ -16,7 +16,7 @@ from tests.refiner.samples import clusters
 from entourage import errors, evaluate
 from entourage.refiner import ContextRefiner, PaperRefiner
 
-pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
+pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals", "tolerance_of_float32")
 
 ESTIMATORS = [ContextRefiner(), PaperRefiner(n_neighbors=2, n_blocks=1, epochs=1)]
 EXPECTED_TO_FAIL = {
@@ -36,10 +36,7 @@ MORE_CHECKS = [
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: EXPECTED_TO_FAIL, xfail_strict=True)
-def test_scikit_learns_checks(estimator, check, request):
-    if check.func is estimator_checks.check_methods_sample_order_invariance:
-        # It wants 1e-7 of float64 vectors in an order drawn anew each time; these are sums in float32.
-        request.applymarker(pytest.mark.xfail(reason="exact to the 6 places of float32", strict=False))
+def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 

@@ -1,7 +1,11 @@
 """What each item attends to, with which weights, and how items move step by step.
 
     z_i^t = normalise(z_i^{t-1} + sum_j w_ij z_j^{t-1}),   z^0 = x
-    e_i^t = normalise(b x_i + (1 - b) z_i^t)
+    y_i^t = normalise(b x_i + (1 - b) z_i^t)
+    e_i^t = normalise(y_i^t + c sum_j v_ij y_j^t),   v_ij = trust_ij² (r_i1 / r_ij)^32,   r_ij = |x_i - x_j|
+
+The last line pulls an item to those neighbours that are far nearer than its others: steps bring whole classes together,
+and would otherwise forget which two of their items were the closest.
 
 Nodes of the graph attend to each other. Queries from outside attend to the nodes, which are refined further at the
 same pace, so that refined queries are compared with the refined gallery.
@@ -24,6 +28,10 @@ from entourage.values import Embeddings, Neighbors
 
 __all__ = ["Context", "WeightedGraph", "blended"]
 
+_NEARER = 16  # the power of squared distances
+_TRUSTED = 2  # the power of trust
+_ALIKE = 1e-3  # added to squared distances: those of vectors nearly alike are rounding
+
 
 def blended(x: np.ndarray, z: np.ndarray, blend: float, *, out: np.ndarray | None = None) -> np.ndarray:
     """normalise(b x + (1 - b) z), each (N, d); out may be z."""
@@ -40,11 +48,23 @@ class WeightedGraph:
     """s, the power that weights are raised to."""
     blend: float
     """b, the share of the input in the result."""
+    pull: float = 0.0
+    """c, how strongly items are pulled to their closest neighbours at the end."""
+
+    @functools.cached_property
+    def trust(self) -> np.ndarray:
+        """How far each node relies on each neighbour, of shape (G, k)."""
+        return trust(self.scorer, self.graph)
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
         """The weight of each edge, of shape (G, k)."""
-        return trust(self.scorer, self.graph) ** self.sharpness
+        return self.trust**self.sharpness
+
+    @functools.cached_property
+    def pulls(self) -> np.ndarray:
+        """v_ij of each edge, of shape (G, k)."""
+        return _pulls(self.trust, self.graph.neighbors)
 
     @functools.cached_property
     def surroundings(self) -> Surroundings:
@@ -58,7 +78,7 @@ class WeightedGraph:
 
     def make_ready(self) -> None:
         """Compute now what the first queries would have to wait for."""
-        _ = self.weights, self.surroundings
+        _ = self.weights, self.pulls, self.surroundings
         self.nodes.make_ready()
 
     def steps(self, n_steps: int, *, keep: bool = False) -> Iterator[np.ndarray]:
@@ -72,9 +92,8 @@ class WeightedGraph:
 
     def context_of_gallery(self) -> "Context":
         """Return the context of the gallery's own items, including copies."""
-        node = self.graph.stands_for
-        none = self.graph.items.vectors[:0]
-        return Context(node, self.graph.neighbors.rows[node], self.weights[node], none, self.blend)
+        node, none = self.graph.stands_for, self.graph.items.vectors[:0]
+        return Context(self, node, self.graph.neighbors.rows[node], self.weights[node], self.pulls[node], none)
 
     def context_of_queries(self, queries: Embeddings, own_rows: np.ndarray) -> "Context":
         """Return the context of queries among the nodes.
@@ -103,13 +122,21 @@ class WeightedGraph:
         alike = np.einsum("nd,nd->n", queries.vectors, graph.items.vectors[own]) >= graph.copy_similarity
         node = np.where((own_rows >= 0) & alike, own, node)
         outside = node < 0
-        rows, weights = graph.neighbors.rows[node], self.weights[node]
+        rows, weights, pulls = graph.neighbors.rows[node], self.weights[node], self.pulls[node]
         if outside.any() and k:
             others = _without(found, np.where(own_rows >= 0, own, -1), k)
             others = Neighbors(others.rows[outside], others.similarities[outside])
             relations = relation_features(others, self.surroundings, np.full(len(others), -1))
-            rows[outside], weights[outside] = others.rows, trust_of_queries(self.scorer, relations) ** self.sharpness
-        return Context(node, rows, weights, queries.vectors[outside], self.blend)
+            trusted = trust_of_queries(self.scorer, relations)
+            rows[outside], weights[outside] = others.rows, trusted**self.sharpness
+            pulls[outside] = _pulls(trusted, others)
+        return Context(self, node, rows, weights, pulls, queries.vectors[outside])
+
+
+def _pulls(trusted: np.ndarray, neighbors: Neighbors) -> np.ndarray:
+    """v_ij = trust_ij² (r_i1 / r_ij)^32 of neighbours, nearest first; (N, k)."""
+    squares = 2 - 2 * neighbors.similarities + _ALIKE
+    return trusted**_TRUSTED * (squares[:, :1] / squares) ** _NEARER
 
 
 def _without(found: Neighbors, own: np.ndarray, k: int) -> Neighbors:
@@ -122,16 +149,17 @@ def _without(found: Neighbors, own: np.ndarray, k: int) -> Neighbors:
 class Context:
     """What each of N items attends to in a weighted graph: as one of its nodes, or as a query from outside."""
 
+    weighted: WeightedGraph
     node: np.ndarray
     """(N,) the node that stands for each item, -1 for queries from outside."""
     rows: np.ndarray
     """(N, k) nodes it attends to."""
     weights: np.ndarray
     """(N, k) the weight of each."""
+    pulls: np.ndarray
+    """(N, k) v_ij, how strongly each of them pulls the item at the end."""
     outside: np.ndarray
     """(n, d) vectors of the n queries from outside."""
-    blend: float
-    """b, the share of the input in the result."""
 
     @property
     def attention(self) -> np.ndarray:
@@ -149,7 +177,15 @@ class Context:
             before = nodes
             yield z, nodes
 
-    def refined(self, x: Embeddings, outside: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    def refined(
+        self,
+        x: Embeddings,
+        outside: np.ndarray,
+        nodes: np.ndarray,
+        *,
+        blend: float | None = None,
+        pull: float | None = None,
+    ) -> np.ndarray:
         """Compute e^t of the items.
 
         Parameters
@@ -160,12 +196,25 @@ class Context:
             z^t of the queries from outside.
         nodes : ndarray of shape (G, d)
             z^t of the nodes.
+        blend, pull : float, optional
+            b and c, if not those of the weighted graph.
 
         Returns
         -------
         ndarray of shape (N, d)
             Unit vectors.
         """
+        graph = self.weighted.graph
+        blend = self.weighted.blend if blend is None else blend
+        pull = self.weighted.pull if pull is None else pull
         z = nodes[self.node]
         z[self.node < 0] = outside
-        return blended(x.vectors, z, self.blend, out=z)
+        y = blended(x.vectors, z, blend, out=z)
+        if pull == 0 or blend == 1:
+            return y
+        pulls = np.float32(pull) * self.pulls
+        if self.node is graph.stands_for and len(nodes) == len(y):  # all are nodes, and each is one
+            return gather_step(y, y, self.rows, pulls)
+        attended, rows = np.unique(self.rows, return_inverse=True)
+        among = blended(graph.items.vectors[attended], nodes[attended], blend)
+        return gather_step(y, among, rows.reshape(self.rows.shape), pulls)

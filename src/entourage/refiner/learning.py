@@ -2,10 +2,11 @@
 
 In order, each with what was chosen before it: the base map (whitening by some shrinkage, then a head trained for some
 steps, then the shrinkage again) with the universal scorer; how many neighbours to attend to, with the universal scorer
-or one adapted to the edges of other rehearsals; how sharply to weigh them and how much to keep of the item itself.
-Doing nothing is among the candidates. The best MAP@R wins among those whose R@1 is not below that of doing nothing, and
-which in sparse galleries lose at most a point of MAP@R. That makes 22 settings at most. What a user protects must not
-fall either: where it does, larger blends are tried, which keep more of the item itself.
+or one adapted to the edges of other rehearsals; how sharply to weigh them and how much to keep of the item itself; the
+pull. What is chosen early is tried in two ways that differ much, so that it need not suit the later choices' defaults.
+Doing nothing is among the candidates. The best MAP@R + R@1 / 2 wins among those whose R@1 is not below that of the raw
+vectors, and which in sparse galleries lose at most a point of MAP@R. What a user protects must not fall either: where
+it does, larger blends are tried, which keep more of the item itself.
 """
 
 import functools
@@ -34,6 +35,7 @@ from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.rehearsal import (
     CLASSES_TO_LEARN_FROM,
     SPARSE,
+    Refined,
     Rehearsal,
     RehearsalGraph,
     ValidationGallery,
@@ -53,20 +55,22 @@ from entourage.values import BoolArray, Embeddings, FloatArray, label_codes, lab
 
 __all__ = ["fit_relational"]
 
-SHRINKAGES = (1.0, 0.8, 0.5, 0.3)  # 1 is no whitening
+SHRINKAGES = (1.0, 0.8, 0.5, 0.3, 0.1, 0.03)  # 1 is no whitening
 HEAD_STEPS = (0, 60, 150, 300)  # 0 is no head
-NEIGHBORS = (12, 32)
-SHARPNESS = (2.0, 4.0, 8.0)
-BLENDS = (0.1, 0.2, 0.35)
-CAREFUL_BLENDS = (0.5, 0.7, 0.85)  # tried where a smaller one lowers what is protected
+NEIGHBORS = (12, 32, 64)  # each is tried if the one before was the best so far
+SHARPNESS = (1.0, 2.0, 4.0, 8.0)
+BLENDS = (0.1, 0.2, 0.35, 0.5)
+PULLS = (1.0, 0.0)
+# Two ways to weigh, with which all else is chosen: few neighbours that are trusted, and many, hardly told apart.
+FEW, MANY = (4.0, 0.35, 1.0), (1.0, 0.1, 0.0)  # sharpness, blend, pull
+MANY_NEIGHBORS = 48
+CAREFUL_BLENDS = (0.7, 0.85)  # tried where a smaller one lowers what is protected
 
 _SCORER_EPOCHS = 4
 _MOST_EDGES = 400_000
 
 Graphs = list[RehearsalGraph]
 Galleries = list[ValidationGallery]
-Refined = Callable[[float], ValidationGallery]
-"""A refined gallery as a function of the blend."""
 
 
 def fit_relational(
@@ -129,6 +133,8 @@ def _choose_base(
     galleries: dict[BaseMap, Galleries] = {NO_MAP: [_all_queries(rehearsal.held_out) for rehearsal in rehearsals]}
     raw = scored("raw", galleries[NO_MAP], settings)
     floors = floors_of(settings, raw)
+    many = MANY_NEIGHBORS if settings.n_neighbors is None else universal.n_neighbors
+    probes = (universal.n_neighbors, FEW), (many, MANY)
     tried: list[Scored[BaseMap]] = []
     best: BaseMap = NO_MAP
     rounds = (
@@ -141,12 +147,13 @@ def _choose_base(
         new = [candidate for candidate in candidates() if candidate not in known]
         galleries |= _mapped_galleries(rehearsals, [c for c in new if c != NO_MAP], settings.random_state)
         for candidate in new:
-            graphs = _graphs(galleries[candidate], universal.n_neighbors, settings)
-            refined = _refined(graphs, [universal.scorer] * len(graphs), universal.sharpness)
-            for blend in (universal.blend, *_careful_blends(settings)):
-                tried.append(scored(candidate, [r(blend) for r in refined], settings))
-                if tried[-1].keeps(floors):
-                    break
+            for k, (sharpness, *ending) in probes:
+                graphs = _graphs(galleries[candidate], k, settings)
+                refined = _refined(graphs, [universal.scorer] * len(graphs), sharpness)
+                for blend, pull in _endings(settings, *ending):
+                    tried.append(scored(candidate, [r(blend, pull) for r in refined], settings))
+                    if tried[-1].keeps(floors):
+                        break
         best = best_of(tried, floors).settings
         galleries = {best: galleries[best]}
         _show(progress, "choosing a base map", number + 1, len(rounds))
@@ -155,6 +162,11 @@ def _choose_base(
 
 def _careful_blends(settings: RefinerSettings) -> tuple[float, ...]:
     return CAREFUL_BLENDS if settings.protect else ()
+
+
+def _endings(settings: RefinerSettings, blend: float, pull: float) -> list[tuple[float, float]]:
+    """A blend and a pull, and with larger blends where something is protected."""
+    return [(each, pull) for each in (blend, *_careful_blends(settings))]
 
 
 def _mapped_galleries(rehearsals: list[Rehearsal], candidates: list[BaseMap], seed: int) -> dict[BaseMap, Galleries]:
@@ -183,12 +195,13 @@ def _learn(
     sparse = [gallery for r in rehearsals for gallery in sparse_galleries(r, base, settings.random_state)]
     alone = Weighing(universal.n_neighbors, "universal", sharpness=1.0, blend=1.0)  # the base map without refinement
     unrefined = scored(alone, dense, settings)
-    floors = floors_of(settings, raw, unrefined)
-    candidates = [unrefined, *_weighings(settings, universal, dense, sparse, floors, progress)]
-    best = best_of(candidates, floors)
+    floors = floors_of(settings, raw)
+    choose = functools.partial(best_of, floors=floors)
+    candidates = [unrefined, *_weighings(settings, universal, dense, sparse, choose, progress)]
+    best = choose(candidates)
     unprotected = best_of([*candidates, *with_bases], {"recall@1": floors["recall@1"]})
     chosen = Chosen(base, best.settings, raw, best, unprotected)
-    if best.map_at_r <= raw.map_at_r or not best.keeps(floors_of(settings, raw)):
+    if best.map_at_r <= raw.map_at_r or not best.keeps(floors):
         chosen = Chosen(NO_MAP, alone, raw, raw, unprotected)
     return _network(settings, universal, chosen, dense, sparse, progress), chosen
 
@@ -198,33 +211,46 @@ def _weighings(
     universal: RelationalNetwork,
     dense: Galleries,
     sparse: Galleries,
-    floors: dict[str, float],
+    choose: Callable[[list[Scored[Weighing]]], Scored[Weighing]],
     progress: Progress | None,
 ) -> list[Scored[Weighing]]:
     """Ways to weigh that do no harm in sparse galleries.
 
-    First neighbours and scorers, with the middle of the other settings; then those, with the best of the first.
+    First neighbours and scorers, with few and many neighbours weighed; then how sharply and with which blend, with the
+    best of the first; last with the other pull.
     """
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
-    sharpness, blend = SHARPNESS[len(SHARPNESS) // 2], BLENDS[len(BLENDS) // 2]
-    careful = _careful_blends(settings)
-    evaluators = [_Evaluator(settings, universal, k, dense, sparse) for k in neighbors]
-    done = 0
-    for evaluator in evaluators:
+    blends = BLENDS + _careful_blends(settings)
+    evaluators: list[_Evaluator] = []
+    for number, k in enumerate(neighbors):
+        evaluators.append(_Evaluator(settings, universal, k, dense, sparse))
         for name in ("universal", "adapted"):
-            for larger in (blend, *careful):
-                if evaluator.scores(name, sharpness, larger).keeps(floors):
-                    break
-            done += 1
-            _show(progress, "choosing neighbours and scorer", done, 2 * len(evaluators))
-    found = {each: evaluator for evaluator in evaluators for each in evaluator.harmless}
-    first = best_of(list(found), floors) if found else None
-    evaluator, name = (found[first], first.settings.scorer) if first else (evaluators[0], "universal")
-    ways = list(product(SHARPNESS, BLENDS + careful))
-    for number, way in enumerate(ways):
-        evaluator.scores(name, *way)
+            for sharpness, *ending in (FEW, MANY):
+                for blend, pull in _endings(settings, *ending):
+                    evaluators[-1].scores(name, sharpness, blend, pull)
+        _show(progress, "choosing neighbours and scorer", number + 1, len(neighbors))
+        best = _best(evaluators, choose)
+        if best and best.settings.n_neighbors != k:
+            break
+    best = _best(evaluators, choose)
+    scorer = best.settings.scorer if best else "universal"
+    evaluator = next((each for each in evaluators if best and each.k == best.settings.n_neighbors), evaluators[0])
+    ways = list(product(SHARPNESS, blends))
+    pull = best.settings.pull if best else PULLS[0]
+    for number, (sharpness, blend) in enumerate(ways):
+        evaluator.scores(scorer, sharpness, blend, pull)
         _show(progress, "choosing how to weigh", number + 1, len(ways))
+    best = _best([evaluator], choose)
+    for pull in PULLS if best else ():
+        evaluator.scores(scorer, best.settings.sharpness, best.settings.blend, pull)
     return [each for evaluator in evaluators for each in evaluator.harmless]
+
+
+def _best(
+    evaluators: "list[_Evaluator]", choose: Callable[[list[Scored[Weighing]]], Scored[Weighing]]
+) -> Scored[Weighing] | None:
+    harmless = [each for evaluator in evaluators for each in evaluator.harmless]
+    return choose(harmless) if harmless else None
 
 
 class _Evaluator:
@@ -247,11 +273,11 @@ class _Evaluator:
         self._refined = functools.lru_cache(maxsize=1)(self._refine)
         self._scorers = functools.cache(self._make_scorers)
 
-    def _scores(self, name: str, sharpness: float, blend: float) -> Scored[Weighing]:
+    def _scores(self, name: str, sharpness: float, blend: float, pull: float) -> Scored[Weighing]:
         """How the scorer of that name does in the dense galleries; noted if it is harmless in the sparse ones."""
-        tried = Weighing(self.k, name, sharpness, blend)
+        tried = Weighing(self.k, name, sharpness, blend, pull)
         in_dense, in_sparse = (
-            scored(tried, [refined(blend) for refined in part], self.settings)
+            scored(tried, [refined(blend, pull) for refined in part], self.settings)
             for part in self._refined(name, sharpness)
         )
         if in_sparse.no_worse_than(self._unrefined):
@@ -280,8 +306,8 @@ def _network(
     progress: Progress | None,
 ) -> RelationalNetwork:
     """The network as chosen, still without its base map; an adapted scorer learns from all rehearsals."""
-    k, scorer, sharpness, blend = chosen.weighing
-    network = RelationalNetwork(universal.scorer, n_neighbors=k, sharpness=sharpness, blend=blend)
+    k, scorer, sharpness, blend, pull = chosen.weighing
+    network = RelationalNetwork(universal.scorer, n_neighbors=k, sharpness=sharpness, blend=blend, pull=pull)
     if scorer != "adapted":
         return network
     graphs = _graphs(dense, k, settings), _graphs(sparse, k, settings)

@@ -4,7 +4,8 @@
     p_ij = sigmoid(f(relations_ij))                     a small scorer: are i and its neighbour j of one class?
     w_ij = (0.85 p_ij + 0.15 p_ji)^s                    p_ji = 0 where i is not among the neighbours of j
     z_i^t = normalise(z_i^{t-1} + sum_j w_ij z_j^{t-1}),   z^0 = x,   t = 1..T
-    e_i^t = normalise(b x_i + (1 - b) z_i^t)
+    y_i^t = normalise(b x_i + (1 - b) z_i^t)
+    e_i^t = normalise(y_i^t + c sum_j v_ij y_j^t)       v_ij: how much nearer than the others j is; see context.py
 
 The step is attention over the item itself and its k neighbours: a softmax of the logits 0 for itself and
 log w_ij for j, values as they are. Relations (relations.py) mean the same for any encoder, so a scorer carries
@@ -36,7 +37,7 @@ from entourage.values import Embeddings, FloatArray, IntArray, brief
 __all__ = ["RelationalNetwork"]
 
 _MUCH_SPARSER = 0.7
-_NUMBERS = ("n_neighbors", "sharpness", "blend", "usual_purity")
+_NUMBERS = ("n_neighbors", "sharpness", "blend", "pull", "usual_purity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +55,10 @@ class RelationalNetwork:
     """k, how many neighbours to attend to."""
     sharpness: float = 3.5
     """s, how sharply to weigh them."""
-    blend: float = 0.3
+    blend: float = 0.5
     """b, how much of itself an item keeps; 1 returns the mapped vectors."""
+    pull: float = 1.0
+    """c, how strongly items are pulled to their closest neighbours at the end."""
     fallback: "RelationalNetwork | None" = None
     """The network for sparser galleries; None if this one serves all."""
     usual_purity: float = 0.0
@@ -71,6 +74,7 @@ class RelationalNetwork:
         check_whole("n_neighbors", self.n_neighbors, 1, MOST_NEIGHBORS)
         check_positive("sharpness", self.sharpness)
         check_share("blend", self.blend)
+        check_not_negative("pull", self.pull)
         check_not_negative("usual_purity", self.usual_purity)
 
     # ---- to and from files -----------------------------------------------------------------------------------
@@ -83,7 +87,7 @@ class RelationalNetwork:
             prefix = name.partition(".")[0]
             group = prefix if prefix in groups else ""
             groups[group][name.removeprefix(f"{group}.")] = array
-        single = groups[""]
+        single = {"pull": np.zeros(1)} | groups[""]  # models of before there was one
         if single.keys() - {"base_map"} != set(_NUMBERS):
             differing = few(sorted((single.keys() - {"base_map"}) ^ set(_NUMBERS)), "names")
             raise ValueError(f"a network has the numbers {', '.join(_NUMBERS)}; missing or unknown: {differing}")
@@ -253,7 +257,7 @@ class RelationalNetwork:
         suited = self._suited_to(graph)
         if suited is not self:
             graph = graph.shortened(suited.n_neighbors) or build_graph(mapped, suited.n_neighbors, progress)
-        return WeightedGraph(graph, suited.scorer, suited.sharpness, suited.blend)
+        return WeightedGraph(graph, suited.scorer, suited.sharpness, suited.blend, suited.pull)
 
     def _suited_to(self, graph: Graph) -> "RelationalNetwork":
         """This network, or its fallback where the gallery is far sparser than those this one was adapted to."""

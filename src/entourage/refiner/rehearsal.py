@@ -19,7 +19,7 @@ from entourage.evaluation.hits import Hits
 from entourage.evaluation.names import depth_for, measured
 from entourage.neighbors import search, search_blocks
 from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
-from entourage.refiner.context import WeightedGraph, blended
+from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.scorer import RelationScorer
 from entourage.runtime.progress import Progress
@@ -32,6 +32,7 @@ __all__ = [
     "CLASSES_TO_LEARN_FROM",
     "FOLDS",
     "SPARSE",
+    "Refined",
     "Rehearsal",
     "RehearsalGraph",
     "ValidationGallery",
@@ -40,8 +41,8 @@ __all__ = [
     "sparse_galleries",
 ]
 
-FOLDS = 3
-CLASSES_TO_LEARN_FROM = 2 * FOLDS  # two in each fold, to be told apart
+FOLDS = 2  # as many classes to learn from as in the gallery
+CLASSES_TO_LEARN_FROM = 3 * FOLDS  # three in each fold, to be told apart
 SPARSE = (2, 5, 12)  # items a class in sparse galleries
 
 _HARDEST = 0.9
@@ -183,6 +184,10 @@ def thinned(labels: LabelArray, size: int, seed: int) -> IntArray:
 # ---- candidates ----------------------------------------------------------------------------------------------------
 
 
+Refined = Callable[[float, float], ValidationGallery]
+"""A refined gallery as a function of the blend and of the pull."""
+
+
 @dataclass(frozen=True, eq=False)
 class RehearsalGraph:
     """A validation gallery with its neighbourhood graph, on which scorers learn and settings are tried."""
@@ -206,11 +211,17 @@ class RehearsalGraph:
         relations = graph.relations[is_query]
         return relations.reshape(-1, relations.shape[-1]), (labels[rows] == labels[is_query][:, None]).ravel()
 
-    def refined(self, scorer: RelationScorer, sharpness: float) -> Callable[[float], ValidationGallery]:
-        """The refined gallery as a function of the blend."""
-        *_, z = WeightedGraph(self.graph, scorer, sharpness, blend=0.0).steps(self.n_steps)
-        x, z = self.gallery.items, z[self.graph.stands_for]
-        return lambda blend: ValidationGallery(x.replace_vectors(blended(x.vectors, z, blend)), self.gallery.is_query)
+    def refined(self, scorer: RelationScorer, sharpness: float) -> Refined:
+        """The refined gallery as a function of the blend and of the pull."""
+        weighted = WeightedGraph(self.graph, scorer, sharpness, blend=0.0)
+        *_, nodes = weighted.steps(self.n_steps)
+        context, x = weighted.context_of_gallery(), self.gallery.items
+
+        def refined(blend: float, pull: float) -> ValidationGallery:
+            vectors = context.refined(x, context.outside, nodes, blend=blend, pull=pull)
+            return ValidationGallery(x.replace_vectors(vectors), self.gallery.is_query)
+
+        return refined
 
 
 def score(gallery: ValidationGallery, names: Sequence[str]) -> dict[str, float]:

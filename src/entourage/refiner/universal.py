@@ -148,6 +148,7 @@ def _report(
         "scorer": "universal",
         "sharpness": round(network.sharpness, 4),  # what was meant, not the float32 nearest to it
         "blend": round(network.blend, 4),
+        "pull": round(network.pull, 4),
     }
     warnings = [f"the vectors are only scaled to length 1: {expected.warning}"] if expected.warning else []
     most = most_neighbors(expected.distinct)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from entourage.baselines import with_random_state
-from entourage.comparison.intervals import resampled
 from entourage.comparison.memory import peak_memory
 from entourage.comparison.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
 from entourage.comparison.results import Comparison, MethodResult, SeedResult
@@ -19,6 +18,7 @@ from entourage.comparison.tuning import MOST_BEYOND, Choice, choose_settings
 from entourage.comparison.validation import LEAST_CLASSES, Validation
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
+from entourage.evaluation.bootstrap import resampled
 from entourage.evaluation.names import check_cutoffs, check_depth
 from entourage.refiner.rehearsal import FOLDS
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress

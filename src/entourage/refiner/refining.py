@@ -20,7 +20,7 @@ from entourage.refiner.serving import ServedGallery
 from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS
 from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
-from entourage.runtime.warnings import warn_caller
+from entourage.runtime.warnings import warn_caller, warn_caller_once
 from entourage.stores import model_config, read_model, usable_model, write_model
 from entourage.values import Attention, Embeddings, FloatArray, IntArray, Trajectory
 
@@ -151,7 +151,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
 
         **Search with the refined queries, but do not add them to the index**: a query attends to the gallery as it
         was, so items of a new class end up among strangers. Serve a gallery that has the new items in it instead, and
-        index its `refined_gallery`.
+        index its `refined_gallery`. The first call in a process also warns of it.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         table = as_table(self, gallery, name="the gallery")
         items = table.embeddings()
         prepared = self.network_.prepare(items, self.n_neighbors_, self.n_steps_, progress)
-        warn_caller(_FOR_SEARCHING)
+        warn_caller_once(_FOR_SEARCHING)
         return ServedGallery(prepared, table, items, self)
 
     @shows_progress

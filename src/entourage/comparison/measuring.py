@@ -21,6 +21,7 @@ from entourage.evaluation import evaluate_ranking
 from entourage.evaluation.bootstrap import resampled
 from entourage.evaluation.names import check_cutoffs, check_depth
 from entourage.refiner.rehearsal import FOLDS
+from entourage.refiner.settings import LOSS_ALLOWED
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.training.sampling import usable_classes
@@ -248,7 +249,7 @@ def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) ->
         "without_match": "counted as 0",
         "settings": f"at most {BUDGET} per method, chosen in rehearsals on training classes, in {FOLDS} folds",
         "ranges": f"extended while their end is best, by at most {MOST_BEYOND} settings",
-        "choice": "highest MAP@R of those that lose at most 0.2 points of R@1 to raw",
+        "choice": f"highest MAP@R of those that lose at most {100 * LOSS_ALLOWED:.1f} points of R@1 to raw",
         "intervals": resampled(codes),
         "seeds": list(range(seeds)),
     }

@@ -106,7 +106,7 @@ class ContextRefiner(RefiningEstimator):
             Labels, integers or text.
         protect : str or iterable of str, optional
             With labels: metrics that must not fall, such as "recall@10". No setting is chosen that in the rehearsals
-            lowers one of them by more than 0.2 points, as R@1 is always guarded.
+            lowers one of them by more than 0.2 points (LOSS_ALLOWED), as R@1 is always guarded.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 

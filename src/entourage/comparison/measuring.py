@@ -227,7 +227,7 @@ def _check(training: Embeddings, test: Embeddings, seeds: int) -> None:
         )
     if len(np.unique(labels)) == len(test):
         raise InputError(
-            f"each of the {len(test)} test items is alone in its class, so every score would be 0; check the labels: "
+            f"each test item ({len(test)} in all) is alone in its class, so every score would be 0; check the labels: "
             "some classes must have two items or more"
         )
     if not (isinstance(seeds, Integral) and seeds >= 1):

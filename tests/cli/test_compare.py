@@ -28,6 +28,8 @@ def folder(tmp_path_factory):
     (folder / "s.csv").write_text("split\n" + "\n".join(parts) + "\n")
     (folder / "bad.txt").write_text("\n".join([*parts[:-1], "dev"]) + "\n")
     (folder / "short.txt").write_text("\n".join(parts[:-1]) + "\n")
+    (folder / "one.txt").write_text("train\n")
+    np.save(folder / "one.npy", vectors[:1])
     np.save(folder / "overlap.npy", np.where(np.arange(600) % 2, "train", "test"))
     np.save(folder / "one-class.npy", labels * 0)
     return folder
@@ -135,9 +137,12 @@ def test_more_can_be_measured_at_any_number_of_items(inside):
             "v.npz --methods raw --split bad.txt",
             "entry 599 of the split is 'dev', and 1 in all are neither 'train' nor 'test'",
         ),
-        ("v.npz --methods raw --split short.txt", "shape (599,) for 600 vectors"),
+        ("v.npz --methods raw --split short.txt", "the split has 599 entries for 600 vectors"),
+        ("v.npz --methods raw --split one.txt", "the split has 1 entry for 600 vectors"),
+        ("v.npz --methods raw --labels one.txt", "1 labels for 600 vectors"),
+        ("one.npy --methods raw --labels one.txt", "all items (1) are of one class"),
         ("v.npz --methods raw --split l.npy", "entry 0 of the split is '0'"),
-        ("v.npz --labels one-class.npy --methods raw", "all items are of one class"),
+        ("v.npz --labels one-class.npy --methods raw", ") are of one class"),
         ("v.npz --methods raw --against lda", "--against is lda, which is not compared"),
         ("v.npy --methods raw", "v.npy has no labels of its own"),
     ],

@@ -1,5 +1,7 @@
 """`entourage evaluate` from outside: every metric, as a document and as a table."""
 
+import json
+
 import numpy as np
 import pytest
 from tests.cli.shop import COUNT, document, run
@@ -24,6 +26,24 @@ def test_evaluate_reports_every_metric_as_a_fraction(inside, source):
     assert scores["metrics"] == pytest.approx(evaluate_embeddings(read_vectors(path, labels=labels)).metrics)
     assert scores["metrics"]["recall@1"] == pytest.approx(0.85)
     assert scores["protocol"]["queries"] == scores["protocol"]["self_matches_removed_by_id"] == COUNT
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_refined_and_raw_vectors_are_not_compared_in_silence(inside, tmp_path, suffix):
+    raw, refined = f"v{suffix}", f"{tmp_path}/refined{suffix}"
+    run(f"refine {raw} --model model --out {refined}")
+    for queries, gallery in ((refined, raw), (raw, refined)):
+        command = f"evaluate {queries} --labels l.csv --gallery {gallery} --gallery-labels l.csv --no-nmi --json"
+        (warning,) = json.loads(run(command).stdout)["warnings"]
+        assert warning.startswith(f"{refined} holds refined vectors and {raw} does not")
+        lists = run(f"rerank {queries} --gallery {gallery} --out {tmp_path}/lists.parquet --overwrite")
+        assert lists.stderr.count("holds refined vectors") == 1
+    run(f"refine {raw} --model model --out {tmp_path}/again{suffix}")
+    for one, other in ((refined, f"{tmp_path}/again{suffix}"), (raw, raw), (refined, "v.npy")):
+        command = f"evaluate {one} --labels l.csv --gallery {other} --gallery-labels l.csv --no-nmi --json"
+        assert document(run(command))["warnings"] == []
+    mixed = run(f"refine {refined} --context {raw} --model model --out {tmp_path}/twice{suffix}")
+    assert mixed.stderr.count("holds refined vectors") == 1
 
 
 def test_evaluate_against_a_gallery(inside, tmp_path):

@@ -31,7 +31,7 @@ def test_refine_writes_the_format_it_read_with_ids_and_order(inside, tmp_path, s
     assert report["metrics"] == pytest.approx(cosines(given, expected), abs=1e-6)
     if suffix == ".npz":
         with np.load("v.npz") as before, np.load(out) as after:
-            assert after.files == before.files and after["vectors"].dtype == np.float64
+            assert after.files == [*before.files, "entourage_refined"] and after["vectors"].dtype == np.float64
             assert after["ids"].tolist() == before["ids"].tolist()
             np.testing.assert_allclose(after["vectors"], expected, atol=1e-5)
     if suffix == ".parquet":

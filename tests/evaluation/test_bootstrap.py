@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from entourage.errors import InputError
-from entourage.evaluation.bootstrap import harm, paired_bootstrap, paired_bootstraps
+from entourage.evaluation.bootstrap import harm, intervals_over_classes, paired_bootstrap, paired_bootstraps, resampled
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -97,6 +97,16 @@ def test_class_intervals_cover():
             (found := paired_bootstrap(moved, np.zeros(300), classes=classes, seed=seed)).low <= 0.1 <= found.high
         )
     assert 86 <= covered <= 100
+
+
+def test_queries_are_resampled_where_there_is_one_class():
+    rng, labels = np.random.default_rng(2), np.repeat(["a", "b", "c"], 10)
+    own, other = ({name: rng.random(30) for name in ("x", "y")} for _ in range(2))
+    for found, classes in ((labels, labels), (["a"] * 30, None)):
+        wanted = paired_bootstraps(own, other, classes=classes)
+        assert intervals_over_classes(own, other, found) == wanted and wanted["x"].low < wanted["x"].high
+    assert resampled(labels) == "95 %, paired bootstrap over classes, 1000 resamples"
+    assert "95 %, bootstrap over queries, as all are of one class" in resampled(["a"] * 30, paired=False)
 
 
 def test_values_of_other_queries_are_refused():

@@ -1,6 +1,7 @@
 """A served gallery gives queries what the gallery as context gives them, and does the gallery's work once."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -105,10 +106,14 @@ def test_a_served_gallery_can_be_pickled(refiner, vectors):
     np.testing.assert_array_equal(again.refined_gallery, served.refined_gallery)
 
 
-def test_serving_warns_that_refined_queries_are_not_for_the_index(refiner, vectors):
+def test_the_first_serving_warns_that_refined_queries_are_not_for_the_index(refiner, vectors, monkeypatch):
+    monkeypatch.setattr("entourage.runtime.warnings._said", set())
     with pytest.warns(EntourageWarning, match="do not add them to it") as seen:
         refiner.serve(vectors)
     assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        refiner.serve(vectors)
 
 
 def precision_at_10(arrivals, gallery, labels, known_labels) -> float:

@@ -142,10 +142,17 @@ def test_settings_and_versions_are_those_of_the_run(html, labelled):
     )
 
 
+def test_a_run_that_does_not_say_how_its_intervals_were_made_resampled_queries(labelled):
+    run = open_refinement(labelled)
+    older = {name: value for name, value in run.document["protocol"].items() if name != "intervals"}
+    html = refinement_page(replace(run, document=run.document | {"protocol": older}), []).html()
+    assert "bootstrap over queries" in find(html, "footer")[0].text
+
+
 def test_without_labels_nothing_is_judged(bare, html):
     scored, html = html, refinement_page(open_refinement(bare), []).html()
     footers = [find(each, "footer")[0].text for each in (scored, html)]
-    assert "bootstrap" in footers[0] and "bootstrap" not in footers[1] and "`" not in "".join(footers)
+    assert "bootstrap over classes" in footers[0] and "bootstrap" not in footers[1] and "`" not in "".join(footers)
     check_whole(html)
     assert "Without labels there are no scores" in find(html, "p", "headline")[0].text
     assert not find(html, "span", "mark") and not find(html, "table", "scores")

@@ -50,13 +50,14 @@ def test_scores_and_facts_are_said_once(html, run):
     assert "queries32" in rows and "gallery32" not in rows
 
 
-def test_scores_have_the_intervals_of_their_queries(html, run):
+def test_scores_have_intervals_over_classes(html, run):
     table = find(html, "table", "scores")[0].text
     assert run.per_query.keys() == run.document["metrics"].keys() - {"nmi"}
     for name, values in run.per_query.items():
-        interval = paired_bootstrap(values, 0 * values)
+        interval = paired_bootstrap(values, 0 * values, classes=run.embedded[0].labels)
         score = f"{100 * run.document['metrics'][name]:.2f}"
         assert f"{score}{100 * interval.low:.2f} to {100 * interval.high:.2f}" in table, name
+    assert "Intervals: 95 %, bootstrap over classes" in find(html, "footer")[0].text
 
 
 def test_queries_are_shown_from_best_to_worst(html, run):

@@ -60,8 +60,9 @@ def test_scores_and_intervals_are_those_of_the_vectors(run):
     assert run.document["metrics"] == pytest.approx(after.metrics)
     assert run.document["intervals"].keys() == after.metrics.keys()
     for name, interval in run.document["intervals"].items():
-        wanted = paired_bootstrap(after.per_query[name], before.per_query[name])
+        wanted = paired_bootstrap(after.per_query[name], before.per_query[name], classes=run.items.labels)
         assert interval == pytest.approx(wanted.document()), name
+    assert "paired bootstrap over classes" in run.document["protocol"]["intervals"]
     np.testing.assert_allclose(run.gains, after.average_precision - before.average_precision)
     np.testing.assert_array_equal(run.per_query["after"]["recall@1"], after.recall_at_1)
 

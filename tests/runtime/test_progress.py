@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import entourage
-from entourage import systems
+from entourage import ContextRefiner, search, systems
 from entourage.cli import app
 from entourage.errors import InputError
 from entourage.runtime.display import Lines, Stage, bars, patient_lines
@@ -195,6 +195,23 @@ def test_the_log_gets_the_same_lines_if_anyone_reads_it(caplog, level):
             progress("refining", 0, 1)
     assert seen == [("searching", 0, 2), ("searching", 2, 2)]
     assert caplog.messages == (["searching", "refining"] if level == logging.INFO else [])
+
+
+@pytest.mark.usefixtures("short_rehearsals", "one_thread")
+def test_a_fit_logs_its_stages_and_leaves_its_searches_to_those_who_debug(caplog):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(12), 10)
+    X = rng.normal(size=(12, 16))[y] + 0.5 * rng.normal(size=(120, 16))
+    caplog.set_level(logging.DEBUG, "entourage")
+    refiner = ContextRefiner().fit(X, y)
+    said = [(record.levelno, record.getMessage()) for record in caplog.records]
+    stages = [line for level, line in said if level == logging.INFO and not line.startswith("compiling")]
+    assert stages[0] == "preparing rehearsals" and 3 <= len(stages) <= 15 and "searching neighbours" not in stages
+    assert said.count((logging.DEBUG, "searching neighbours")) > 15
+    caplog.clear()
+    for _ in refiner.iter_steps(X):
+        search(X, k=2)  # the caller's own, while the steps wait
+    assert [r.levelno for r in caplog.records if r.getMessage() == "searching neighbours"].count(logging.INFO) >= 6
 
 
 def test_what_is_no_progress_is_refused():

@@ -9,10 +9,6 @@ from entourage.errors import FileError, InputError
 from entourage.stores import check_apart, check_file, check_folder, check_kept
 
 
-def names(folder) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
-
-
 @pytest.mark.parametrize("check", [check_file, check_folder])
 def test_a_new_name_is_free(tmp_path, check):
     assert check(tmp_path / "new", overwrite=False) == tmp_path / "new"

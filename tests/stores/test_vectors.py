@@ -113,7 +113,7 @@ def test_npz_keeps_every_other_array(tmp_path, raw, dim):
     source = save(tmp_path / "v.npz", raw)
     write_like(source, tmp_path / "out.npz", np.ones((COUNT, dim), np.float32))
     with np.load(source) as before, np.load(tmp_path / "out.npz") as after:
-        assert after.files == before.files
+        assert after.files == [*before.files, "entourage_refined"]
         for name in ("extra", "ids", "labels"):
             np.testing.assert_array_equal(after[name], before[name])
         assert after["vectors"].tolist() == [[1.0] * dim] * COUNT
@@ -125,7 +125,7 @@ def test_parquet_keeps_every_other_column_and_its_metadata(tmp_path, raw, dim):
     write_like(source, tmp_path / "out.parquet", np.ones((COUNT, dim), np.float32))
     before, after = pq.read_table(source), pq.read_table(tmp_path / "out.parquet")
     assert after.column_names == before.column_names
-    assert after.schema.metadata == {b"made by": b"a test"}
+    assert after.schema.metadata == {b"made by": b"a test", b"entourage_refined": b"yes"}
     assert after.drop_columns("vector").equals(before.drop_columns("vector"))
     assert after.column("vector").to_pylist() == [[1.0] * dim] * COUNT
 

@@ -1,14 +1,11 @@
 """Contextual similarity aggregation as an estimator, which learns with torch; see similarity_network.py."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from entourage.baselines.method import Method, training_codes
-from entourage.runtime.checks import check_not_negative, check_share, check_whole
-from entourage.runtime.extras import needs_training
-from entourage.runtime.randomness import seeded_weights
+from entourage.baselines.trained import TrainedMethod
+from entourage.runtime.checks import check_whole
 from entourage.training.history import History
-from entourage.training.sampling import check_usable_classes, hold_out_classes
 from entourage.values import Embeddings, Neighbors
 
 if TYPE_CHECKING:
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ContextualSimilarity"]
 
 
-class ContextualSimilarity(Method):
+class ContextualSimilarity(TrainedMethod):
     """Re-rank the candidates of a query by whom they are similar to (CSA, Ouyang et al. 2021).
 
     Each candidate is described by its similarities to the query's nearest items, a transformer encoder refines these
@@ -35,29 +32,19 @@ class ContextualSimilarity(Method):
         Dimensions in which the encoder works, a multiple of 4.
     layers : int
         Layers of the encoder.
-    epochs : int
-        At most this many passes over the training items.
-    learning_rate : float
-        Learning rate of Adam.
-    patience : int
-        Stop after this many epochs without a better score on the held-out classes.
-    validation_share : float
-        Share of the training classes held out.
-    random_state : int
-        Seed of everything that is drawn at random.
+    epochs, learning_rate, patience, validation_share, random_state
+        How it is trained; see TrainedMethod.
 
     Attributes
     ----------
     network_ : SimilarityNetwork
     history_ : History
-        The curve of MAP@R on the held-out classes, and the epoch that was kept.
+        As of every TrainedMethod.
     """
 
-    _learned = "network_"
-    _needs_labels = True
-    _least = (2, 1)
+    _title = "contextual similarity aggregation"
+    _counts = ("candidates", "anchors", "layers")
     network_: "SimilarityNetwork"
-    history_: History
 
     def __init__(
         self,
@@ -75,44 +62,21 @@ class ContextualSimilarity(Method):
         self.anchors = anchors
         self.width = width
         self.layers = layers
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.patience = patience
-        self.validation_share = validation_share
-        self.random_state = random_state
-
-    @property
-    def n_parameters_(self) -> int:
-        self._check_fitted()
-        return sum(parameter.numel() for parameter in self.network_.parameters())
+        super().__init__(epochs, learning_rate, patience, validation_share, random_state)
 
     def _check_settings(self) -> None:
-        for name in ("candidates", "anchors", "layers", "epochs", "patience"):
-            check_whole(name, getattr(self, name), 1)
+        super()._check_settings()
         check_whole("width", self.width, 4)
-        check_not_negative("learning_rate", self.learning_rate)
-        check_share("validation_share", self.validation_share, below_one=True)
-        check_whole("random_state", self.random_state, 0)
 
-    def _learn(self, items: Embeddings) -> None:
-        with needs_training("contextual similarity aggregation"):
-            from entourage.baselines.similarity_network import SimilarityNetwork, train_similarity
-        seed, width, codes = int(self.random_state), 4 * (self.width // 4), training_codes(items)
-        check_usable_classes(codes)
-        held_out = hold_out_classes(codes, self.validation_share, seed)
-        network = seeded_weights(seed, lambda: SimilarityNetwork(self.anchors, width, self.layers))
-        self.history_ = train_similarity(
-            network,
-            items.take(~held_out),
-            items.take(held_out) if held_out.any() else None,
-            self.candidates,
-            self.anchors,
-            epochs=self.epochs,
-            patience=self.patience,
-            learning_rate=self.learning_rate,
-            seed=seed,
-        )
-        self.network_ = network
+    def _new_network(self, dim: int) -> "SimilarityNetwork":
+        from entourage.baselines.similarity_network import SimilarityNetwork
+
+        return SimilarityNetwork(self.anchors, 4 * (self.width // 4), self.layers)
+
+    def _train(self, network: Any, training: Embeddings, held_out: Embeddings | None, **how: Any) -> History:
+        from entourage.baselines.similarity_network import train_similarity
+
+        return train_similarity(network, training, held_out, self.candidates, self.anchors, **how)
 
     def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         from entourage.baselines.similarity_network import ranked_by

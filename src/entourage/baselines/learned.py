@@ -1,16 +1,15 @@
 """Baselines that are trained like a refiner but do not use neighbours. They learn with torch."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from entourage.baselines.method import LinearMap, VectorMethod, training_codes
-from entourage.runtime.checks import check_not_negative, check_share, check_whole
+from entourage.baselines.trained import TrainedMethod
+from entourage.runtime.checks import check_not_negative, check_whole
 from entourage.runtime.extras import needs_training
-from entourage.runtime.randomness import seeded_weights
 from entourage.training.history import History
 from entourage.training.linear_maps import head_maps_by_epoch
-from entourage.training.sampling import hold_out_classes
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class LinearHead(LinearMap):
         self.fit_to(fit_linear_head(items, epochs=self.epochs, learning_rate=self.learning_rate, seed=seed))
 
 
-class SelfAttention(VectorMethod):
+class SelfAttention(TrainedMethod, VectorMethod):
     """The refiner without its neighbours: "CA only" in Table 4 of Attend to Context.
 
     Trained as the refiner is, the stopping point chosen on classes held out of training. n_parameters_ counts whole
@@ -95,29 +94,19 @@ class SelfAttention(VectorMethod):
     ----------
     n_blocks : int
         T, how many blocks follow one another.
-    epochs : int
-        At most this many passes over the training items.
-    learning_rate : float
-        Learning rate of Adam.
-    patience : int
-        Stop after this many epochs without a better score on the held-out classes.
-    validation_share : float
-        Share of the training classes held out.
-    random_state : int
-        Seed of everything that is drawn at random.
+    epochs, learning_rate, patience, validation_share, random_state
+        How it is trained; see TrainedMethod.
 
     Attributes
     ----------
     network_ : SelfAttentionNetwork
     history_ : History
-        The curve of MAP@R on the held-out classes, and the epoch that was kept.
+        As of every TrainedMethod.
     """
 
-    _learned = "network_"
-    _needs_labels = True
-    _least = (2, 1)
+    _title = "self-attention"
+    _counts = ("n_blocks",)
     network_: "SelfAttentionNetwork"
-    history_: History
 
     def __init__(
         self,
@@ -129,40 +118,17 @@ class SelfAttention(VectorMethod):
         random_state: int = 0,
     ) -> None:
         self.n_blocks = n_blocks
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.patience = patience
-        self.validation_share = validation_share
-        self.random_state = random_state
+        super().__init__(epochs, learning_rate, patience, validation_share, random_state)
 
-    @property
-    def n_parameters_(self) -> int:
-        self._check_fitted()
-        return sum(parameter.numel() for parameter in self.network_.parameters())
+    def _new_network(self, dim: int) -> "SelfAttentionNetwork":
+        from entourage.baselines.self_attention import SelfAttentionNetwork
 
-    def _check_settings(self) -> None:
-        for name in ("n_blocks", "epochs", "patience"):
-            check_whole(name, getattr(self, name), 1)
-        check_not_negative("learning_rate", self.learning_rate)
-        check_share("validation_share", self.validation_share, below_one=True)
-        check_whole("random_state", self.random_state, 0)
+        return SelfAttentionNetwork(dim, self.n_blocks)
 
-    def _learn(self, items: Embeddings) -> None:
-        with needs_training("self-attention"):
-            from entourage.baselines.self_attention import SelfAttentionNetwork, train_network
-        seed = int(self.random_state)
-        held_out = hold_out_classes(training_codes(items), self.validation_share, seed)
-        network = seeded_weights(seed, lambda: SelfAttentionNetwork(items.dim, self.n_blocks))
-        self.history_ = train_network(
-            network,
-            items.take(~held_out),
-            items.take(held_out) if held_out.any() else None,
-            epochs=self.epochs,
-            patience=self.patience,
-            learning_rate=self.learning_rate,
-            seed=seed,
-        )
-        self.network_ = network
+    def _train(self, network: Any, training: Embeddings, held_out: Embeddings | None, **how: Any) -> History:
+        from entourage.baselines.self_attention import train_network
+
+        return train_network(network, training, held_out, **how)
 
     def _moved(self, items: Embeddings) -> Embeddings:
         from entourage.baselines.self_attention import apply_network

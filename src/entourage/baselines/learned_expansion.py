@@ -1,13 +1,11 @@
 """Query expansion that is learned from labels, with torch; see expansion_network.py for what is computed."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from entourage.baselines.method import VectorMethod, training_codes
-from entourage.runtime.checks import check_not_negative, check_share, check_whole
-from entourage.runtime.extras import needs_training
-from entourage.runtime.randomness import seeded_weights
+from entourage.baselines.method import VectorMethod
+from entourage.baselines.trained import TrainedMethod
+from entourage.runtime.checks import check_whole
 from entourage.training.history import History
-from entourage.training.sampling import hold_out_classes
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["AttentionExpansion", "GraphExpansion"]
 
 
-class AttentionExpansion(VectorMethod):
+class AttentionExpansion(TrainedMethod, VectorMethod):
     """Learned query expansion (LAttQE, Gordo et al. 2020) of all items by their own neighbours.
 
     A transformer encoder over an item and its neighbours weighs what each of them adds. As every item is replaced, this
@@ -33,30 +31,20 @@ class AttentionExpansion(VectorMethod):
         Dimensions in which the encoder works, a multiple of 4.
     layers : int
         Layers of the encoder.
-    epochs : int
-        At most this many passes over the training items.
-    learning_rate : float
-        Learning rate of Adam.
-    patience : int
-        Stop after this many epochs without a better score on the held-out classes.
-    validation_share : float
-        Share of the training classes held out.
-    random_state : int
-        Seed of everything that is drawn at random.
+    epochs, learning_rate, patience, validation_share, random_state
+        How it is trained; see TrainedMethod.
 
     Attributes
     ----------
     network_ : ExpansionNetwork
     history_ : History
-        The curve of MAP@R on the held-out classes, and the epoch that was kept.
+        As of every TrainedMethod.
     """
 
-    _learned = "network_"
-    _needs_labels = True
-    _least = (2, 1)
+    _title = "learned query expansion"
+    _counts = ("k", "layers")
     _hops = 1
     network_: "ExpansionNetwork"
-    history_: History
 
     def __init__(
         self,
@@ -72,43 +60,25 @@ class AttentionExpansion(VectorMethod):
         self.k = k
         self.width = width
         self.layers = layers
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.patience = patience
-        self.validation_share = validation_share
-        self.random_state = random_state
-
-    @property
-    def n_parameters_(self) -> int:
-        self._check_fitted()
-        return sum(parameter.numel() for parameter in self.network_.parameters())
+        super().__init__(epochs, learning_rate, patience, validation_share, random_state)
 
     def _check_settings(self) -> None:
-        for name in ("k", "layers", "epochs", "patience"):
-            check_whole(name, getattr(self, name), 1)
+        super()._check_settings()
         check_whole("width", self.width, 4)
-        check_not_negative("learning_rate", self.learning_rate)
-        check_share("validation_share", self.validation_share, below_one=True)
-        check_whole("random_state", self.random_state, 0)
 
     def _learn(self, items: Embeddings) -> None:
-        with needs_training("learned query expansion"):
-            from entourage.baselines.expansion_network import ExpansionNetwork, train_expansion
-        seed, width = int(self.random_state), 4 * (self.width // 4)
-        held_out = hold_out_classes(training_codes(items), self.validation_share, seed)
-        network = seeded_weights(seed, lambda: ExpansionNetwork(items.dim, self.k, width, self.layers, self._hops))
-        self.history_ = train_expansion(
-            network,
-            items.take(~held_out),
-            items.take(held_out) if held_out.any() else None,
-            self.k,
-            epochs=self.epochs,
-            patience=self.patience,
-            learning_rate=self.learning_rate,
-            seed=seed,
-        )
-        self.network_ = network
+        super()._learn(items)
         self.items_ = items
+
+    def _new_network(self, dim: int) -> "ExpansionNetwork":
+        from entourage.baselines.expansion_network import ExpansionNetwork
+
+        return ExpansionNetwork(dim, self.k, 4 * (self.width // 4), self.layers, self._hops)
+
+    def _train(self, network: Any, training: Embeddings, held_out: Embeddings | None, **how: Any) -> History:
+        from entourage.baselines.expansion_network import train_expansion
+
+        return train_expansion(network, training, held_out, self.k, **how)
 
     def _moved(self, items: Embeddings) -> Embeddings:
         from entourage.baselines.expansion_network import expanded_by

@@ -48,7 +48,8 @@ def evaluate(
 
     from entourage.evaluation import evaluate_embeddings
     from entourage.runtime.progress import terminal_progress
-    from entourage.stores import read_vectors
+    from entourage.runtime.warnings import collected_warnings
+    from entourage.stores import read_vectors, warn_if_one_is_refined
     from entourage.stores.columns import columns_where_present
     from entourage.stores.reading import same_file
 
@@ -67,9 +68,14 @@ def evaluate(
             if gallery_labels is not None and np.any(np.asarray(target.labels, str) != np.asarray(items.labels, str)):
                 raise InputError(f"the gallery is {vectors} itself but has other labels; leave out --gallery-labels")
             target = None  # one set, in which no item finds itself
+    with collected_warnings() as warnings:
+        if gallery is not None:
+            warn_if_one_is_refined(vectors, gallery)
     with terminal_progress(log=not as_json, patient=True) as progress:
         scores = evaluate_embeddings(
             items, target, at=asked, no_match=no_match, junk=junk, nmi=nmi, seed=seed, progress=progress
         )
-    print_warnings(list(scores.warnings))
-    print_report(scores.document(), as_json, facts(scores.protocol), facts(scores.metrics, percent=True))
+    warnings += scores.warnings
+    print_warnings(warnings)
+    document = scores.document() | {"warnings": warnings}
+    print_report(document, as_json, facts(scores.protocol), facts(scores.metrics, percent=True))

@@ -20,7 +20,7 @@ from entourage.evaluation.movement import mean_cosine
 from entourage.neighbors import search, search_blocks
 from entourage.refiner.graph import Graph, build_graph, most_neighbors
 from entourage.refiner.rehearsal import CLASSES_TO_LEARN_FROM
-from entourage.refiner.settings import RefinerSettings
+from entourage.refiner.settings import PURITY_OF, RefinerSettings
 from entourage.refiner.universal import JUDGED, Forecast, forecast, universal_network
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.randomness import generator
@@ -28,7 +28,6 @@ from entourage.values import Embeddings, Neighbors, as_embeddings, label_codes, 
 
 __all__ = ["doctor", "examine"]
 
-PURITY_OF = 8
 HUBNESS_AT = 10
 # From where on a note points it out.
 _HUBS = 2.0

@@ -8,27 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from entourage.evaluation.bootstrap import RESAMPLES, Interval, paired_bootstraps
+from entourage.evaluation.bootstrap import Interval, intervals_over_classes
 
-__all__ = ["JUDGED_BY", "Scores", "against_best", "intervals_between", "leader", "resampled"]
+__all__ = ["JUDGED_BY", "Scores", "against_best", "intervals_between", "leader"]
 
 JUDGED_BY = ("recall@1", "map@r")
 Scores = Mapping[str, np.ndarray]
 """The scores of a method: metric -> (N,)."""
 
 
-def resampled(labels: np.ndarray) -> str:
-    """Say how the intervals are made, for the protocol."""
-    if len(np.unique(labels)) == 1:
-        return f"95 %, paired bootstrap over queries, as all are of one class, {RESAMPLES} resamples"
-    return f"95 %, paired bootstrap over classes, {RESAMPLES} resamples"
-
-
 def intervals_between(own: Scores, reference: Scores, labels: np.ndarray) -> dict[str, Interval]:
-    """Differences of one method to another by metric, with intervals over classes; of a single class, over queries."""
+    """Differences of one method to another by metric, with intervals over classes."""
     names = [name for name in own if name != "r-precision"]
-    classes = labels if len(np.unique(labels)) > 1 else None
-    return paired_bootstraps({name: own[name] for name in names}, reference, classes=classes)
+    return intervals_over_classes({name: own[name] for name in names}, reference, labels)
 
 
 def against_best(own: Scores, rivals: Mapping[str, Scores], labels: np.ndarray) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from entourage.baselines import with_random_state
-from entourage.comparison.intervals import resampled
 from entourage.comparison.memory import peak_memory
 from entourage.comparison.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
 from entourage.comparison.results import Comparison, MethodResult, SeedResult
@@ -19,8 +18,10 @@ from entourage.comparison.tuning import MOST_BEYOND, Choice, choose_settings
 from entourage.comparison.validation import LEAST_CLASSES, Validation
 from entourage.errors import EntourageError, InputError
 from entourage.evaluation import evaluate_ranking
+from entourage.evaluation.bootstrap import resampled
 from entourage.evaluation.names import check_cutoffs, check_depth
 from entourage.refiner.rehearsal import FOLDS
+from entourage.refiner.settings import LOSS_ALLOWED
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.training.sampling import usable_classes
@@ -226,7 +227,7 @@ def _check(training: Embeddings, test: Embeddings, seeds: int) -> None:
         )
     if len(np.unique(labels)) == len(test):
         raise InputError(
-            f"each of the {len(test)} test items is alone in its class, so every score would be 0; check the labels: "
+            f"each test item ({len(test)} in all) is alone in its class, so every score would be 0; check the labels: "
             "some classes must have two items or more"
         )
     if not (isinstance(seeds, Integral) and seeds >= 1):
@@ -248,7 +249,7 @@ def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) ->
         "without_match": "counted as 0",
         "settings": f"at most {BUDGET} per method, chosen in rehearsals on training classes, in {FOLDS} folds",
         "ranges": f"extended while their end is best, by at most {MOST_BEYOND} settings",
-        "choice": "highest MAP@R of those that lose at most 0.2 points of R@1 to raw",
+        "choice": f"highest MAP@R of those that lose at most {100 * LOSS_ALLOWED:.1f} points of R@1 to raw",
         "intervals": resampled(codes),
         "seeds": list(range(seeds)),
     }

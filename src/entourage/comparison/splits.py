@@ -31,7 +31,8 @@ def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:
     classes = _sorted_classes(labels)
     if len(classes) < 2:
         raise InputError(
-            "all items are of one class; at least two are needed, one to learn from and one to be scored on"
+            f"all items ({len(items)}) are of one class; wanted at least two, one to learn from and one to be scored "
+            "on: add items, or check the labels"
         )
     seen = np.isin(labels, classes[: len(classes) // 2])
     return items.take(seen), items.take(~seen)
@@ -54,7 +55,8 @@ def split_given(items: Embeddings, parts: ArrayLike) -> tuple[Embeddings, Embedd
         raise InputError(f"the split is {parts!r}; wanted half, or the word train or test for each vector")
     words = as_column(parts).astype(str)
     if words.shape != (len(items),):
-        raise InputError(f"the split has shape {words.shape} for {len(items)} vectors; give one entry per vector")
+        entries = f"{len(words)} entries" if len(words) != 1 else "1 entry"
+        raise InputError(f"the split has {entries} for {len(items)} vectors; wanted train or test for each vector")
     other = np.flatnonzero(~np.isin(words, ["train", "test"]))
     if other.size:
         raise InputError(

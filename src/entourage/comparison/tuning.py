@@ -13,10 +13,10 @@ from typing import Any
 
 from entourage.baselines import Method
 from entourage.comparison.validation import Validation
+from entourage.refiner.settings import LOSS_ALLOWED
 
 __all__ = ["MOST_BEYOND", "Choice", "Trial", "best_trial", "choose_settings"]
 
-RECALL_LOSS_ALLOWED = 0.002
 MOST_BEYOND = 12  # settings tried beyond the ranges of a method
 
 
@@ -91,7 +91,7 @@ def choose_settings(
 
 
 def best_trial(trials: Sequence[Trial], raw_recall: float) -> Trial:
-    """Choose the highest MAP@R among trials that lose at most 0.2 points of R@1 to raw; if all lose more, the best R@1.
+    """Choose the highest MAP@R among trials that lose no more R@1 than LOSS_ALLOWED; if all lose more, the best R@1.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def best_trial(trials: Sequence[Trial], raw_recall: float) -> Trial:
     >>> best_trial(trials, raw_recall=0.90).settings, best_trial(trials, raw_recall=0.80).settings
     ({'k': 4}, {'k': 8})
     """
-    harmless = [trial for trial in trials if trial.recall_at_1 >= raw_recall - RECALL_LOSS_ALLOWED]
+    harmless = [trial for trial in trials if trial.recall_at_1 >= raw_recall - LOSS_ALLOWED]
     if harmless:
         return max(harmless, key=lambda trial: trial.map_at_r)
     return max(trials, key=lambda trial: trial.recall_at_1)

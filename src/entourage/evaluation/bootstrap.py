@@ -14,7 +14,7 @@ from entourage.errors import InputError
 from entourage.runtime.randomness import generator
 from entourage.values import BoolArray, FloatArray
 
-__all__ = ["Interval", "harm", "paired_bootstrap", "paired_bootstraps"]
+__all__ = ["Interval", "harm", "intervals_over_classes", "paired_bootstrap", "paired_bootstraps", "resampled"]
 
 RESAMPLES = 1000
 # Means over seeds of equal values may differ by rounding; they are unchanged.
@@ -116,6 +116,36 @@ def paired_bootstraps(
     ends = np.quantile(_resampled_means(sums, sizes, resamples, seed), [tail, 1 - tail], axis=0)  # (2, M)
     columns = zip(values, differences.mean(axis=0).tolist(), *ends.tolist(), strict=True)
     return {name: Interval(*numbers) for name, *numbers in columns}
+
+
+def intervals_over_classes(
+    values: Mapping[str, ArrayLike], reference: Mapping[str, ArrayLike], labels: ArrayLike
+) -> dict[str, Interval]:
+    """Compare metrics with intervals about other classes of the same kind; where there is one class, other queries.
+
+    Parameters
+    ----------
+    values, reference : dict of array-like of shape (N,)
+        The scores of two methods for the same queries, by metric.
+    labels : array-like of shape (N,)
+        The classes of the queries, which are resampled.
+
+    Returns
+    -------
+    dict of Interval
+        By metric.
+    """
+    return paired_bootstraps(values, reference, classes=labels if _several(labels) else None)
+
+
+def resampled(labels: ArrayLike, *, paired: bool = True) -> str:
+    """Say how the intervals over the classes of these queries (N,) are made; paired: those of a difference."""
+    over = "classes" if _several(labels) else "queries, as all are of one class"
+    return f"95 %, {'paired ' if paired else ''}bootstrap over {over}, {RESAMPLES} resamples"
+
+
+def _several(labels: ArrayLike) -> bool:
+    return len(np.unique(np.asarray(labels))) > 1
 
 
 def _differences(values: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:

@@ -4,7 +4,14 @@ A ranking is given by its `Hits` (hits.py). R is the number of items that a quer
 label, without itself. A query for which R is 0 has 0 by every metric; `mean` takes the mean over queries, with or
 without those.
 
-N queries.
+Metrics of queries have these parameters as far as they need them, and return an array of shape (N,):
+
+hits : Hits
+    The hits of N queries.
+matches : array of shape (N,)
+    R of each query.
+k : int
+    How many of the nearest items count.
 """
 
 import numpy as np
@@ -34,16 +41,6 @@ __all__ = [
 def recall_at(hits: Hits, k: int) -> NDArray[np.float64]:
     """Recall@k: 1 if any of the first k retrieved items has the query's label, else 0.
 
-    Parameters
-    ----------
-    hits : Hits
-        The hits of N queries.
-    k : int
-
-    Returns
-    -------
-    array of shape (N,)
-
     Examples
     --------
     >>> recall_at(Hits.from_ranking(np.array([[False, True, False], [False, False, True]])), 2).tolist()
@@ -58,16 +55,6 @@ def precision_at(hits: Hits, k: int) -> NDArray[np.float64]:
     It is always divided by k: where a query has fewer than k matches, or fewer than k items are retrieved, a perfect
     ranking has less than 1. `r_precision` is measured against what is possible.
 
-    Parameters
-    ----------
-    hits : Hits
-        The hits of N queries.
-    k : int
-
-    Returns
-    -------
-    array of shape (N,)
-
     Examples
     --------
     >>> precision_at(Hits.from_ranking(np.array([[True, False, True], [False, True, False]])), 2).tolist()
@@ -81,19 +68,6 @@ def ndcg_at(hits: Hits, matches: IntArray, k: int) -> NDArray[np.float64]:
 
     A place is 1 for the nearest item. An item is relevant or not (binary); the best ranking has the first min(k, R)
     places right.
-
-    Parameters
-    ----------
-    hits : Hits
-        The hits of N queries.
-    matches : array of shape (N,)
-        R of each query.
-    k : int
-
-    Returns
-    -------
-    array of shape (N,)
-        0 where R is 0.
 
     Examples
     --------
@@ -112,17 +86,7 @@ def ndcg_at(hits: Hits, matches: IntArray, k: int) -> NDArray[np.float64]:
 def reciprocal_rank(hits: Hits, k: int | None = None) -> NDArray[np.float64]:
     """Reciprocal rank: 1 / the place of the first retrieved item with the query's label; its mean over queries is MRR.
 
-    Parameters
-    ----------
-    hits : Hits
-        The hits of N queries, of the whole ranking unless k is given.
-    k : int, optional
-        A first hit beyond the first k items counts as 0.
-
-    Returns
-    -------
-    array of shape (N,)
-        0 where there is no hit.
+    Given k, a first hit beyond the first k items counts as 0; otherwise hits are those of the whole ranking.
 
     Examples
     --------
@@ -135,20 +99,7 @@ def reciprocal_rank(hits: Hits, k: int | None = None) -> NDArray[np.float64]:
 
 
 def r_precision(hits: Hits, matches: IntArray) -> NDArray[np.float64]:
-    """R-precision: the share of the first R retrieved items that have the query's label.
-
-    Parameters
-    ----------
-    hits : Hits
-        The hits of N queries.
-    matches : array of shape (N,)
-        R of each query.
-
-    Returns
-    -------
-    array of shape (N,)
-        0 where R is 0.
-    """
+    """R-precision: the share of the first R retrieved items that have the query's label."""
     return hits.counted(hits.rank < matches[hits.query]) / np.maximum(matches, 1)
 
 
@@ -156,18 +107,6 @@ def average_precision_at_r(hits: Hits, matches: IntArray) -> NDArray[np.float64]
     """Average precision at R: the precision at each hit among the first R items, summed and divided by R.
 
     Its mean over queries is MAP@R (Musgrave et al. 2020).
-
-    Parameters
-    ----------
-    hits : Hits
-        The hits of N queries.
-    matches : array of shape (N,)
-        R of each query.
-
-    Returns
-    -------
-    array of shape (N,)
-        0 where R is 0.
 
     Examples
     --------
@@ -179,38 +118,12 @@ def average_precision_at_r(hits: Hits, matches: IntArray) -> NDArray[np.float64]
 
 
 def average_precision_at(hits: Hits, matches: IntArray, k: int) -> NDArray[np.float64]:
-    """Average precision at k: the precision at each hit among the first k items, summed and divided by min(k, R).
-
-    Parameters
-    ----------
-    hits : Hits
-        The hits of N queries.
-    matches : array of shape (N,)
-        R of each query.
-    k : int
-
-    Returns
-    -------
-    array of shape (N,)
-        0 where R is 0.
-    """
+    """Average precision at k: the precision at each hit among the first k items, summed and divided by min(k, R)."""
     return hits.counted(hits.rank < k, hits.precision) / np.clip(matches, 1, k)
 
 
 def average_precision(hits: Hits, matches: IntArray) -> NDArray[np.float64]:
     """Average precision: the precision at each hit of the whole ranking, summed and divided by R.
-
-    Parameters
-    ----------
-    hits : Hits
-        The hits of N queries.
-    matches : array of shape (N,)
-        R of each query.
-
-    Returns
-    -------
-    array of shape (N,)
-        0 where R is 0.
 
     Examples
     --------
@@ -224,18 +137,6 @@ def trapezoid_average_precision(hits: Hits, matches: IntArray) -> NDArray[np.flo
     """The area under the precision-recall curve by trapezoids, as person re-identification first measured it.
 
     Each hit adds the mean of the precision just before it (1 at the first rank) and the precision at it, divided by R.
-
-    Parameters
-    ----------
-    hits : Hits
-        The hits of N queries.
-    matches : array of shape (N,)
-        R of each query.
-
-    Returns
-    -------
-    array of shape (N,)
-        0 where R is 0.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from entourage.errors import InputError
 from entourage.evaluation.names import cutoff_of
 from entourage.refiner.base_map import NO_MAP
 from entourage.refiner.rehearsal import CLASSES_TO_LEARN_FROM, FOLDS, Rehearsal, ValidationGallery, score
-from entourage.refiner.settings import RefinerSettings
+from entourage.refiner.settings import LOSS_ALLOWED, RefinerSettings
 from entourage.values import IntArray
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 _SPARSE_SLACK = 0.01
-_SLACK = 0.002  # how far a guarded metric may fall below that of doing nothing: two queries in a thousand
 
 Candidate = TypeVar("Candidate")
 BaseMap = tuple[float, int]
@@ -76,8 +75,8 @@ class Scored(Generic[Candidate]):
         return self.map_at_r + 0.5 * self.scores["recall@1"]
 
     def keeps(self, floors: Mapping[str, float]) -> bool:
-        """Whether no score is below its floor by more than the slack."""
-        return all(self.scores[name] >= floor - _SLACK for name, floor in floors.items())
+        """Whether no score is below its floor by more than is allowed."""
+        return all(self.scores[name] >= floor - LOSS_ALLOWED for name, floor in floors.items())
 
     def margin(self, floors: Mapping[str, float]) -> float:
         """How far the score that does worst stands above its floor; negative where it is below."""
@@ -172,7 +171,7 @@ def report_on(settings: RefinerSettings, codes: IntArray, chosen: Chosen) -> dic
 def _protected(settings: RefinerSettings) -> dict[str, str]:
     if not settings.protect:
         return {}
-    rule = f"at most {100 * _SLACK:.1f} points below the raw vectors in the rehearsals"
+    rule = f"at most {100 * LOSS_ALLOWED:.1f} points below the raw vectors in the rehearsals"
     return {"protected": f"{', '.join(settings.protect)}: {rule}"}
 
 

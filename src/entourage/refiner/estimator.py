@@ -8,6 +8,7 @@ import numpy as np
 
 from entourage.errors import InputError
 from entourage.refiner.conversion import Table, as_table
+from entourage.refiner.encoder_profile import learn_profile
 from entourage.refiner.graph import Graph
 from entourage.refiner.memory import Among
 from entourage.refiner.network import RelationalNetwork
@@ -54,6 +55,8 @@ class ContextRefiner(RefiningEstimator):
         What refines.
     items_ : Embeddings
         The items of fit, among which `transform` finds neighbours too; they are not saved.
+    encoder_profile_ : ndarray of shape (d,) or None
+        If there were labels: by which vectors of another encoder are known, of which `transform` warns.
     votes_ : Votes or None
         How new items of the classes of fit were classified in a rehearsal, if there were labels.
     n_neighbors_, n_steps_ : int
@@ -106,7 +109,7 @@ class ContextRefiner(RefiningEstimator):
             Labels, integers or text.
         protect : str or iterable of str, optional
             With labels: metrics that must not fall, such as "recall@10". No setting is chosen that in the rehearsals
-            lowers one of them by more than 0.2 points, as R@1 is always guarded.
+            lowers one of them by more than 0.2 points (LOSS_ALLOWED), as R@1 is always guarded.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -198,6 +201,7 @@ class ContextRefiner(RefiningEstimator):
         else:
             network, report, votes = _fit_relational(settings, items, progress)
         self.network_, self._report, self.items_, self.votes_ = network, report, items, votes
+        self.encoder_profile_ = None if items.labels is None else learn_profile(items)
         self.n_neighbors_, self.n_steps_ = network.n_neighbors, settings.n_steps
         return table, items, graph
 

@@ -129,34 +129,10 @@ class RelationalNetwork:
         last_only: bool = False,
         graph: Graph | None = None,
     ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
-        """Refine items by their neighbours in a gallery, step by step.
+        """Refine items as every RefiningNetwork does; see there.
 
-        Parameters
-        ----------
-        items : Embeddings
-            N items; the gallery itself, or queries against it.
-        gallery : Embeddings
-            M items among which neighbours are found.
-        n_neighbors : int
-            k, how many neighbours to attend to.
-        n_steps : int
-            T, how many steps to go.
-        progress : callable, optional
-            Called as progress(title, done, total).
-        last_only : bool
-            Yield the last step alone.
-        graph : Graph, optional
-            The graph of the gallery as the base map leaves it, with these n_neighbors, if it is known already; it
-            is not searched for again.
-
-        Yields
-        ------
-        vectors : ndarray of shape (N, d)
-            e^t, for t = 0..T.
-        weights : ndarray of shape (N, k), or None
-            Attention paid to each neighbour, summing to 1; None at t = 0.
-        rows : ndarray of shape (N, k)
-            The neighbours, as rows of the gallery.
+        The graph of the gallery as the base map leaves it, with these n_neighbors, is not searched for again if it is
+        given.
         """
         x = self._mapped(items)
         if last_only and self.blend == 1 and self.fallback is None:  # whatever the neighbours are
@@ -185,22 +161,7 @@ class RelationalNetwork:
         *,
         graph: Graph | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """Refine queries and the gallery they are searched in, by the one graph of the gallery.
-
-        Parameters
-        ----------
-        items, gallery : Embeddings
-            N queries and M gallery items.
-        n_neighbors, n_steps, progress, graph
-            As in `refine`.
-
-        Returns
-        -------
-        items : ndarray of shape (N, d)
-            The refined queries.
-        gallery : ndarray of shape (M, d)
-            The refined gallery.
-        """
+        """Refine queries (N, d) and the gallery (M, d) they are searched in, by the one graph of the gallery."""
         x, mapped = self._mapped(items), self._mapped(gallery)
         if not n_steps:  # as `refine` has it: nothing has been blended yet
             return x.vectors, mapped.vectors
@@ -216,20 +177,7 @@ class RelationalNetwork:
     def prepare(
         self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
     ) -> PreparedGallery:
-        """Keep what queries will need of a gallery: its graph, and its nodes at every step.
-
-        Parameters
-        ----------
-        gallery : Embeddings
-            M items.
-        n_neighbors, n_steps, progress
-            As in `refine`.
-
-        Returns
-        -------
-        PreparedGallery
-            T + 1 times the size of the gallery.
-        """
+        """Keep what queries will need of a gallery: its graph, and its nodes at every step, T + 1 times its size."""
         mapped = self._mapped(gallery)
         weighted = self._weighted_graph(mapped, n_neighbors, progress)
         node_steps = []

@@ -1,6 +1,7 @@
 """What a fit leaves, whichever recipe it follows.
 
-N items, M gallery items, k neighbours, T steps, d dimensions.
+N items, M gallery items, k neighbours, T steps, d dimensions; refined vectors may have others, where a recipe has an
+out_dim.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ class RefinesQueries(Protocol):
 
 
 class RefiningNetwork(Protocol):
-    """What a fit leaves: RelationalNetwork or PaperNetwork."""
+    """What a fit leaves: RelationalNetwork or PaperNetwork, whose methods are documented here."""
 
     @property
     def n_parameters(self) -> int:
@@ -44,7 +45,32 @@ class RefiningNetwork(Protocol):
         *,
         last_only: bool = False,
     ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
-        """Yield e^t (N, d), weights^t (N, k) and gallery rows (N, k) for t = 0..n_steps, or for the last alone."""
+        """Refine items by their neighbours in a gallery, step by step.
+
+        Parameters
+        ----------
+        items : Embeddings
+            N items; the gallery itself, or queries against it.
+        gallery : Embeddings
+            M items among which neighbours are found.
+        n_neighbors : int
+            k, how many neighbours to attend to.
+        n_steps : int
+            T, how many steps to go.
+        progress : callable, optional
+            Called as progress(title, done, total).
+        last_only : bool
+            Yield the last step alone.
+
+        Yields
+        ------
+        vectors : ndarray of shape (N, d)
+            e^t, for t = 0..T.
+        weights : ndarray of shape (N, k), or None
+            Attention paid to each neighbour, summing to 1; None at t = 0.
+        rows : ndarray of shape (N, k)
+            The neighbours, as rows of the gallery.
+        """
 
     def refine_both(
         self,
@@ -54,9 +80,17 @@ class RefiningNetwork(Protocol):
         n_steps: int,
         progress: Progress | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """The refined items (N, d) and the refined gallery (M, d)."""
+        """Refine queries and the gallery they are searched in, with parameters as in `refine`.
+
+        Returns
+        -------
+        items : ndarray of shape (N, d)
+            The refined queries.
+        gallery : ndarray of shape (M, d)
+            The refined gallery.
+        """
 
     def prepare(
         self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
     ) -> RefinesQueries:
-        """What queries need of a gallery, computed once."""
+        """Compute once what queries will need of a gallery, with parameters as in `refine`."""

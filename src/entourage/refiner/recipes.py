@@ -4,7 +4,7 @@ from typing import Any
 
 from entourage.refiner.estimator import ContextRefiner
 from entourage.refiner.paper.estimator import PaperRefiner
-from entourage.refiner.refining import REFINERS
+from entourage.refiner.saving import REFINERS
 from entourage.stores import model_config
 
 __all__ = ["RECIPES", "load_refiner"]

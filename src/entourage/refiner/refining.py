@@ -4,32 +4,28 @@ N items, M context items, k neighbours, T steps, d dimensions.
 """
 
 import copy
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Annotated, Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from entourage.errors import InputError, ModelError, NotFittedError
+from entourage.errors import InputError
 from entourage.refiner.conversion import SameKindTransformer, as_table
+from entourage.refiner.encoder_profile import warn_of_another_encoder
 from entourage.refiner.memory import Among, same_items, with_fitted
 from entourage.refiner.protocol import RefiningNetwork
+from entourage.refiner.saving import SavedRefiner
 from entourage.refiner.serving import ServedGallery
-from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS
+from entourage.refiner.settings import MOST_NEIGHBORS
 from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
-from entourage.runtime.warnings import warn_caller
-from entourage.stores import model_config, read_model, usable_model, write_model
+from entourage.runtime.warnings import warn_caller, warn_caller_once
 from entourage.values import Attention, Embeddings, FloatArray, IntArray, Trajectory
 
-__all__ = ["REFINERS", "Among", "RefinerConfig", "RefiningEstimator", "RefiningNetwork"]
+__all__ = ["RefiningEstimator"]
 
 Refiner = TypeVar("Refiner", bound="RefiningEstimator")
-
-REFINERS = {"context_refiner": "ContextRefiner", "paper_refiner": "PaperRefiner"}
-"""The estimator that each `system` of a model folder is opened by."""
 
 _AMONG_THEMSELVES = (
     "a refiner that was loaded does not know the items of fit, so these are refined among themselves alone: compare "
@@ -41,44 +37,11 @@ _FOR_SEARCHING = (
 )
 
 
-class _Report(TypedDict):
-    protocol: dict[str, Any]
-    metrics: dict[str, float | None]
-    warnings: list[str]
-
-
-class RefinerConfig(TypedDict):
-    """What config.json holds of a refiner."""
-
-    settings: dict[str, Any]
-    dim: Annotated[int, range(1, 2**20)]
-    columns: list[str] | None
-    neighbors: Annotated[int, range(1, MOST_NEIGHBORS + 1)]
-    steps: Annotated[int, range(1, MOST_STEPS + 1)]
-    report: _Report
-
-
-class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn has no types
+class RefiningEstimator(SameKindTransformer, SavedRefiner):
     """An estimator that refines embeddings among their neighbours with the network it has fitted.
 
-    Each refiner has its own `fit`, which sets network_, items_, n_neighbors_, n_steps_, n_features_in_ and the report.
+    Each refiner has its own `fit`.
     """
-
-    recipe: str
-    """What the command line and reports call it."""
-    system: str
-    """What config.json calls it."""
-    config: type = RefinerConfig
-    """What config.json holds."""
-    network_: RefiningNetwork
-    items_: Embeddings | None
-    """The items of fit, among which `transform` finds neighbours too; None in a refiner that was loaded."""
-    n_neighbors_: int
-    n_steps_: int
-    n_features_in_: int
-    _report: dict[str, Any]
-
-    # ---- refining --------------------------------------------------------------------------------------------
 
     @shows_progress
     def transform(self, X: Any, context: Any = None, *, steps: int | None = None, progress: ShowProgress = None) -> Any:
@@ -138,6 +101,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         items = tables[0].embeddings()
         among = items if gallery is queries else tables[1].embeddings()
         among = items if same_items(items, among) else among
+        self._check_encoder("the queries", items)
+        if among is not items:
+            self._check_encoder("the gallery", among)
         both = self.network_.refine_both(items, among, self.n_neighbors_, self._n_steps(steps), progress, **options)
         refined, searched = (self._same_kind(table, each) for table, each in zip(tables, both, strict=True))
         return refined, searched
@@ -151,7 +117,7 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
 
         **Search with the refined queries, but do not add them to the index**: a query attends to the gallery as it
         was, so items of a new class end up among strangers. Serve a gallery that has the new items in it instead, and
-        index its `refined_gallery`.
+        index its `refined_gallery`. The first call in a process also warns of it.
 
         Parameters
         ----------
@@ -166,8 +132,9 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         self._check_fitted()
         table = as_table(self, gallery, name="the gallery")
         items = table.embeddings()
+        self._check_encoder("the gallery", items)
         prepared = self.network_.prepare(items, self.n_neighbors_, self.n_steps_, progress)
-        warn_caller(_FOR_SEARCHING)
+        warn_caller_once(_FOR_SEARCHING)
         return ServedGallery(prepared, table, items, self)
 
     @shows_progress
@@ -259,14 +226,21 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         self._check_fitted()
         table = as_table(self, X)
         items = table.embeddings()
+        self._check_encoder("the vectors", items)
         if context is not None:
             gallery = items if context is X else as_table(self, context, name="the context").embeddings()
-            return Among(table, items, items if same_items(items, gallery) else gallery, items.ids, self.network_)
+            gallery = items if same_items(items, gallery) else gallery
+            if gallery is not items:
+                self._check_encoder("the context", gallery)
+            return Among(table, items, gallery, items.ids, self.network_)
         if self.items_ is None:
             warn_caller(_AMONG_THEMSELVES)
             return Among(table, items, items, items.ids, self.network_)
         together = with_fitted(items, self.items_)
         return Among(table, together, together, items.ids, self._network_of_known())
+
+    def _check_encoder(self, what: str, items: Embeddings) -> None:
+        warn_of_another_encoder(items, self.encoder_profile_, what)
 
     def _states(
         self, among: Among, n_steps: int, progress: Progress | None, **options: Any
@@ -282,116 +256,3 @@ class RefiningEstimator(SameKindTransformer, BaseEstimator, ABC):  # type: ignor
         """e^t (N, d) for t = n_steps."""
         *_, (last, _, _) = self._states(among, n_steps, progress, last_only=True, **options)
         return among.wanted(last)
-
-    # ---- what was fitted ---------------------------------------------------------------------------------------
-
-    def report(self) -> dict[str, Any]:
-        """Report how the fit went.
-
-        Returns
-        -------
-        dict
-            "protocol", "metrics" and "warnings"; for a PaperRefiner also "curve".
-        """
-        self._check_fitted()
-        return self._report
-
-    @property
-    def n_parameters_(self) -> int:
-        """How many numbers were learned."""
-        self._check_fitted()
-        return int(self.network_.n_parameters)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the parameters as JSON can hold them: numpy numbers, as set by a grid search, become Python numbers.
-
-        Returns
-        -------
-        dict
-            Parameters by name.
-        """
-        return {
-            name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
-        }
-
-    def _warn(self) -> None:
-        for warning in self._report["warnings"]:
-            warn_caller(warning)
-
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            name = type(self).__name__
-            raise NotFittedError(f"this {name} is not fitted yet: call fit(X, y) or load(folder)")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")
-
-    # ---- on disk -----------------------------------------------------------------------------------------------
-
-    def save(self, folder: Any, *, overwrite: bool = False) -> None:
-        """Write config.json and model.safetensors into a new folder, whole or not at all, without the items of fit.
-
-        Parameters
-        ----------
-        folder : path
-        overwrite : bool
-            Whether an existing model may be replaced.
-        """
-        self._check_fitted()
-        write_model(folder, self.system, self._config(), self.network_.to_arrays(), overwrite=overwrite)
-
-    @classmethod
-    def load(cls: type[Refiner], folder: Any) -> Refiner:
-        """Load a refiner written by `save`.
-
-        Parameters
-        ----------
-        folder : path
-            The model folder; `load_refiner` loads a refiner of any kind.
-
-        Returns
-        -------
-        ContextRefiner or PaperRefiner
-            The fitted refiner, of the class this is called on.
-        """
-        system = model_config(folder, *REFINERS)["system"]
-        if system != cls.system:
-            other = REFINERS[system]
-            raise ModelError(
-                f"the model in {folder} is a {other}, not a {cls.__name__}; open it with {other}.load or load_refiner"
-            )
-        config, arrays = read_model(folder, system, cls.config)
-        with usable_model(folder):
-            refiner = cls(**config["settings"])
-            refiner._check_settings()
-            refiner._restore(config, arrays)
-        return refiner
-
-    def _config(self) -> dict[str, Any]:
-        columns = getattr(self, "feature_names_in_", None)
-        return {
-            "settings": self.settings(),
-            "dim": int(self.n_features_in_),
-            "columns": None if columns is None else columns.tolist(),
-            "neighbors": self.n_neighbors_,
-            "steps": self.n_steps_,
-            "report": self._report,
-        }
-
-    def _restore(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Set what fit would have set."""
-        self.n_features_in_, self._report = config["dim"], config["report"]
-        if config["columns"] is not None:
-            if len(config["columns"]) != config["dim"]:
-                raise ValueError(f"columns has {len(config['columns'])} names; wanted {config['dim']}, as dim says")
-            self.feature_names_in_ = np.array(config["columns"], dtype=object)
-        self.n_neighbors_, self.n_steps_ = config["neighbors"], config["steps"]
-        self.network_, self.items_ = self._network(arrays), None
-
-    @abstractmethod
-    def _network(self, arrays: dict[str, np.ndarray]) -> RefiningNetwork:
-        """The network that was saved as these arrays."""
-
-    @abstractmethod
-    def _check_settings(self) -> object:
-        """The settings as fit uses them; an InputError names a parameter whose value is not possible."""

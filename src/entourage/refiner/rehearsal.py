@@ -22,6 +22,7 @@ from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.scorer import RelationScorer
+from entourage.refiner.settings import PURITY_OF
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.training.linear_maps import class_means
@@ -46,7 +47,6 @@ CLASSES_TO_LEARN_FROM = 3 * FOLDS  # three in each fold, to be told apart
 SPARSE = (2, 5, 12)  # items a class in sparse galleries
 
 _HARDEST = 0.9
-_PURITY_OF = 8
 _MOST_ITEMS = 8_000  # in all rehearsals together; more tell nothing new
 _MOST_QUERIES = 1_000  # of each rehearsal
 
@@ -116,7 +116,7 @@ def make_rehearsals(
 
 def _purity(items: Embeddings) -> float:
     """How often the nearest 8 are of an item's class, out of what is possible."""
-    found = search(items, k=min(_PURITY_OF, len(items) - 1))
+    found = search(items, k=min(PURITY_OF, len(items) - 1))
     codes = label_codes(labels_of(items))
     possible = np.minimum(np.bincount(codes)[codes] - 1, found.k)
     hits = (codes[found.rows] == codes[:, None]).sum(axis=1)

@@ -12,7 +12,7 @@ from typing import Any
 
 from entourage.refiner.graph import Graph, build_graph, most_neighbors
 from entourage.refiner.network import RelationalNetwork
-from entourage.refiner.settings import RefinerSettings
+from entourage.refiner.settings import PURITY_OF, RefinerSettings
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
@@ -23,7 +23,6 @@ UNIVERSAL_FILE = Path(__file__).with_name("universal.safetensors")
 LEAST_PURITY = 0.17
 LEAST_ITEMS = 20
 JUDGED = 12  # neighbours that the forecast looks at, as many as the scorer was trained with
-_PURITY_OF = 8
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,11 @@ class Forecast:
     """What the universal scorer expects of a set without labels."""
 
     purity: float
-    """The estimated share of the 8 nearest neighbours that are of the item's class."""
+    """The estimated share of the PURITY_OF nearest neighbours that are of the item's class."""
     distinct: int
     """Number of items, copies counted once."""
     same_class: float = 0.0
-    """How many of the 12 nearest are expected to be of the item's class."""
+    """How many of the JUDGED nearest are expected to be of the item's class."""
 
     @property
     def warning(self) -> str | None:
@@ -96,7 +95,7 @@ def forecast(items: Embeddings, *, progress: Progress | None = None, graph: Grap
     if not judged.neighbors.k:
         return Forecast(0.0, len(graph.items))
     chances = universal_network().scorer.probabilities(judged.relations)  # (G, k)
-    return Forecast(float(chances[:, :_PURITY_OF].mean()), len(graph.items), float(chances.sum(axis=1).mean()))
+    return Forecast(float(chances[:, :PURITY_OF].mean()), len(graph.items), float(chances.sum(axis=1).mean()))
 
 
 def fit_universal(

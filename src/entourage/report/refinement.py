@@ -12,7 +12,7 @@ from entourage.report.classes import means_by_class
 from entourage.report.page import Page, Section
 from entourage.report.rankings import SHOWN, Ranking, cells_of
 from entourage.report.templates import Block
-from entourage.report.wording import change_mark, flattened, in_sentence, without_repeats
+from entourage.report.wording import change_mark, flattened, footer, in_sentence, without_repeats
 from entourage.runs.figures import applicable
 from entourage.runs.figures.matches import moved_matches
 from entourage.runs.figures.refinement import changed_queries, rankings
@@ -114,9 +114,9 @@ def _settings(run: RefinementRun) -> dict[str, Any]:
 
 
 def _footer(run: RefinementRun) -> str:
-    intervals = "Intervals: paired bootstrap over queries, 95 %. " if run.document["intervals"] else ""
-    name = run.folder.absolute().name
-    return f"Made by entourage report {name}. {intervals}This file holds everything it shows; it fetches nothing."
+    # Runs that were kept before classes were resampled do not say how their intervals were made.
+    made = run.document["protocol"].get("intervals", "95 %, paired bootstrap over queries")
+    return footer(run.folder, made if run.document["intervals"] else None)
 
 
 # ---- wins and losses ---------------------------------------------------------------------------------------------

@@ -7,16 +7,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entourage.errors import EntourageError
-from entourage.evaluation.bootstrap import paired_bootstraps
+from entourage.evaluation.bootstrap import intervals_over_classes, resampled
 from entourage.report.blocks import Beside, Facts, Heading, Paragraph, ScoreTable, Table, Tally, Warnings
 from entourage.report.classes import means_by_class
 from entourage.report.page import Page, Section
 from entourage.report.rankings import Ranking, cells_of
 from entourage.report.templates import Block
-from entourage.report.wording import flattened, without_repeats
+from entourage.report.wording import flattened, footer, without_repeats
 from entourage.runs.figures.training import source_of, spread_queries
 from entourage.runs.layout import NETWORK
 from entourage.runs.training_run import TrainingRun
+from entourage.values import labels_of
 
 __all__ = ["training_page"]
 
@@ -49,9 +50,7 @@ def training_page(run: TrainingRun, figures: Sequence[Block]) -> Page:
             Section("Settings", [Facts("What decided the result.", _settings(run))]),
             Section("Versions", [Facts("What it was made with.", run.config.get("versions", {}))]),
         ],
-        footer=f"Made by entourage report {run.folder.absolute().name}. "
-        f"{'Intervals: bootstrap over queries, 95 %. ' if scores else ''}"
-        "This file holds everything it shows; it fetches nothing.",
+        footer=footer(run.folder, resampled(labels_of(run.embedded[0]), paired=False) if scores else None),
     )
 
 
@@ -74,7 +73,7 @@ def _headline(run: TrainingRun) -> str:
 
 def _score_table(run: TrainingRun, scores: dict[str, np.ndarray] | None) -> ScoreTable:
     nothing = {name: np.zeros(len(values)) for name, values in (scores or {}).items()}
-    found = paired_bootstraps(scores, nothing) if scores else {}
+    found = intervals_over_classes(scores, nothing, labels_of(run.embedded[0])) if scores else {}
     intervals = {name: interval.document() for name, interval in found.items()}
     return ScoreTable("In percent.", run.document["metrics"], intervals=intervals)
 
@@ -107,8 +106,7 @@ def _network(run: TrainingRun) -> list[Block]:
 
 
 def _found_and_missed(run: TrainingRun, scores: dict[str, np.ndarray]) -> list[Block]:
-    labels = run.embedded[0].labels
-    assert labels is not None  # or there would be no scores
+    labels = labels_of(run.embedded[0])
     found = int(scores["recall@1"].sum())
     chosen = spread_queries(scores["map@r"], labels, _QUERIES)
     return [

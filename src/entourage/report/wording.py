@@ -5,11 +5,13 @@ interval, ≈ where it holds zero, = where nothing changed.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 __all__ = [
     "change_mark",
     "flattened",
+    "footer",
     "in_sentence",
     "metric_meaning",
     "metric_title",
@@ -141,6 +143,13 @@ def flattened(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         else:
             flat[f"{before}{name}"] = value
     return flat
+
+
+def footer(run: Path, intervals: str | None) -> str:
+    """The last line of a report: what made it, and how the intervals were made, if there are any."""
+    how = "" if intervals is None else f"Intervals: {intervals}. "
+    made = f"Made by entourage report {run.absolute().name}. "
+    return f"{made}{how}This file holds everything it shows; it fetches nothing."
 
 
 def percent(fraction: float) -> str:

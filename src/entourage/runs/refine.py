@@ -13,7 +13,7 @@ from entourage.runs.refinement_run import RefinementRun, open_refinement
 from entourage.runs.refiners import FittedRefiner, Refinement, Refiner, RunRecord, open_refiner
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import collected_warnings
-from entourage.stores import Outputs, new_folder, write_like
+from entourage.stores import Outputs, new_folder, warn_if_one_is_refined, write_like
 from entourage.values import Embeddings, FloatArray, brief
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def refine(request: RefineRequest, *, progress: ShowProgress = None) -> RefineRe
     with collected_warnings() as warnings:
         refiner = open_refiner(request)  # before files are read, which takes longer than to refuse a model
         items, context = request.read()
+        if request.context is not None:
+            warn_if_one_is_refined(request.vectors, request.context)
         media = request.media(items, context)
         both = request.run is not None or request.context_out is not None
         done = _refined(refiner, items, context, both, progress)

@@ -32,7 +32,7 @@ from entourage.runtime.progress import Progress
 from entourage.runtime.versions import library_versions
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import write_json
-from entourage.values import Embeddings, Neighbors, brief
+from entourage.values import Embeddings, Neighbors, brief, labels_of
 
 if TYPE_CHECKING:
     from entourage.refiner import ContextRefiner, PaperRefiner
@@ -117,7 +117,7 @@ def fill_run(
         before, after = (_scores(*each, at, nmi, record.seed, progress) for each in (sets.before, sets.after))
     if before and after:
         _save_queries(folder / QUERIES, {"before": before, "after": after})
-    document = _document(before, after, record.protocol, list(dict.fromkeys([*record.warnings, *given])))
+    document = _document(before, after, record.protocol, list(dict.fromkeys([*record.warnings, *given])), sets.items)
     document |= {"movement": _movement(sets.items, sets.refined, nearest)}
     write_json(folder / METRICS, document)
     run = {"entourage": __version__, "kind": KIND, "settings": record.settings, "seed": record.seed}
@@ -150,14 +150,17 @@ def _scores(
         return None
 
 
-def _document(before: Scores | None, after: Scores | None, protocol: dict, warnings: list[str]) -> dict:
+def _document(
+    before: Scores | None, after: Scores | None, protocol: dict, warnings: list[str], queries: Embeddings
+) -> dict:
     if not (before and after):
         return {"protocol": protocol, "metrics": {}, "metrics_before": {}, "intervals": {}, "warnings": warnings}
-    from entourage.evaluation.bootstrap import paired_bootstraps
+    from entourage.evaluation.bootstrap import intervals_over_classes, resampled
 
-    intervals = paired_bootstraps(after.per_query, before.per_query)
+    labels = labels_of(queries)
+    intervals = intervals_over_classes(after.per_query, before.per_query, labels)
     return {
-        "protocol": protocol | after.protocol,
+        "protocol": protocol | after.protocol | {"intervals": resampled(labels)},
         "metrics": after.metrics,
         "metrics_before": before.metrics,
         "intervals": {name: interval.document() for name, interval in intervals.items()},

@@ -13,10 +13,11 @@ import numpy as np
 from entourage.errors import InputError
 from entourage.neighbors import SearchIndex, own_gallery_rows, search
 from entourage.refiner import ContextRefiner, load_refiner
+from entourage.refiner.encoder_profile import warn_of_another_encoder
 from entourage.refiner.rerank import MOST_CANDIDATES, Reranked, Reranker
 from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
-from entourage.stores import check_kept, read_vectors
+from entourage.stores import check_kept, read_vectors, warn_if_one_is_refined
 from entourage.stores.columns import columns_where_present
 from entourage.stores.rankings import RankedLists, check_rankings_file, read_rankings, write_rankings
 from entourage.stores.reading import existing, named, same_file
@@ -97,12 +98,16 @@ def rerank(request: RerankRequest, *, progress: ShowProgress = None) -> RerankRe
     RerankResult
     """
     request.check()
-    reranker = Reranker(None if request.model is None else _refiner(request.model))
+    refiner = None if request.model is None else _refiner(request.model)
+    reranker = Reranker(refiner)
     queries = read_vectors(request.queries, labels=False, id_column=request.id_column)
     gallery = queries
     if not same_file(request.gallery, request.queries):
         columns = columns_where_present(request.gallery, None, id_column=request.id_column, label_column=None)
         gallery = read_vectors(request.gallery, labels=False, id_column=columns["id_column"])
+        warn_if_one_is_refined(request.queries, request.gallery)
+    if refiner is not None:
+        warn_of_another_encoder(gallery, refiner.encoder_profile_, "the gallery's vectors")
     index = SearchIndex(gallery)
     if request.results is None:
         found = _searched(request, queries, index, progress)

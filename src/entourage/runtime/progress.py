@@ -1,7 +1,8 @@
 """Progress of long work: reported as progress(title, done, total), shown on standard error, and logged.
 
 Public calls take `progress=True` (bars in a terminal, plain lines elsewhere) or a callable of one's own. Whatever they
-show, the logger "entourage" gets the same lines at level INFO.
+show, the logger "entourage" gets the same lines at level INFO. Calls that are made within another one, as the hundred
+searches of a fit, are logged at level DEBUG.
 """
 
 import functools
@@ -9,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from entourage.errors import InputError
@@ -62,13 +64,19 @@ def shows_progress(call: Callable[Parameters, Result]) -> Callable[Parameters, R
 
     @functools.wraps(call)
     def run(*args: Any, **options: Any) -> Any:
-        with reported(options.get("progress")) as progress:
+        with reported(options.get("progress")) as progress, _outer_call():
             return call(*args, **options | {"progress": progress})
 
     @functools.wraps(call)
     def iterate(*args: Any, **options: Any) -> Any:
         with reported(options.get("progress")) as progress:
-            yield from call(*args, **options | {"progress": progress})  # type: ignore[misc]  # it is a generator
+            steps: Any = call(*args, **options | {"progress": progress})
+            while True:
+                with _outer_call():  # not while the caller has its turn
+                    step = next(steps, _END)
+                if step is _END:
+                    return
+                yield step
 
     return iterate if inspect.isgeneratorfunction(call) else run
 
@@ -150,11 +158,25 @@ def _display(log: bool, patient: bool) -> Iterator[Progress]:
         yield Lines(written_line) if log else _silence
 
 
+_END = object()
+_within_a_call: ContextVar[bool] = ContextVar("_within_a_call", default=False)
+
+
+@contextmanager
+def _outer_call() -> Iterator[None]:
+    """Whatever is called inside the block is known to be part of a public call."""
+    token = _within_a_call.set(True)
+    try:
+        yield
+    finally:
+        _within_a_call.reset(token)
+
+
 class _Logged:
     """Reports to a progress, if there is one, and to the log."""
 
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress, self._lines = progress, Lines(_log.info)
+    def __init__(self, progress: Progress | None, level: int) -> None:
+        self._progress, self._lines = progress, Lines(functools.partial(_log.log, level))
 
     def __call__(self, title: str, done: int, total: int) -> None:
         if self._progress:
@@ -164,9 +186,10 @@ class _Logged:
 
 def _logged(progress: Progress | None) -> Progress | None:
     """The same and, if anyone reads it, the log: once, however many calls hand it on to each other."""
-    if isinstance(progress, _Logged) or not _log.isEnabledFor(logging.INFO):
+    level = logging.DEBUG if _within_a_call.get() else logging.INFO
+    if isinstance(progress, _Logged) or not _log.isEnabledFor(level):
         return progress
-    return _Logged(progress)
+    return _Logged(progress, level)
 
 
 def _silence(title: str, done: int, total: int) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 from entourage.errors import EntourageWarning
 
-__all__ = ["collected_warnings", "warn_caller"]
+__all__ = ["collected_warnings", "warn_caller", "warn_caller_once"]
 
+_said: set[str] = set()
 _NOT_THE_CALLER = ("contextlib", "entourage", "sklearn")
 
 
@@ -25,6 +26,21 @@ def warn_caller(text: str) -> None:
     while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in _NOT_THE_CALLER:
         level, frame = level + 1, frame.f_back
     warnings.warn(text, EntourageWarning, stacklevel=level)
+
+
+def warn_caller_once(text: str) -> None:
+    """`warn_caller` in the first of many calls: for what one has to know, but whoever calls again knows already.
+
+    Python's own filter would repeat it for every line that calls, and for every call where warnings are always shown.
+
+    Parameters
+    ----------
+    text : str
+        What to say, once in the life of this process.
+    """
+    if text not in _said:
+        _said.add(text)
+        warn_caller(text)
 
 
 @contextmanager

@@ -5,7 +5,13 @@ from entourage.stores.models import add_weights, model_config, read_model, usabl
 from entourage.stores.paths import StrPath
 from entourage.stores.replacing import check_apart, check_file, check_folder, check_kept
 from entourage.stores.streaming import check_streamable, labels_beside, write_blocks
-from entourage.stores.vectors import check_writable_like, encoder_of_vectors, read_vectors, write_like
+from entourage.stores.vectors import (
+    check_writable_like,
+    encoder_of_vectors,
+    read_vectors,
+    warn_if_one_is_refined,
+    write_like,
+)
 from entourage.stores.working import WorkFolder
 
 __all__ = [
@@ -26,6 +32,7 @@ __all__ = [
     "read_model",
     "read_vectors",
     "usable_model",
+    "warn_if_one_is_refined",
     "whole_file",
     "write_blocks",
     "write_json",

@@ -3,7 +3,7 @@
 .npz: an array `vectors`, optional `ids` and `labels`; .parquet: a list column, optional `id` and `label` columns, or
 others that are named, or known by a usual name (tables.py).
 Both may carry the fingerprint of the encoder that made the vectors, in an array or the metadata. It is not written
-with refined vectors, as they are no longer what the encoder made.
+with refined vectors, as they are no longer what the encoder made: they carry the mark that they are refined.
 """
 
 import zipfile
@@ -16,6 +16,7 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from entourage.errors import FileError, InputError, ModelError, few
+from entourage.runtime.warnings import warn_caller
 from entourage.stores.atomic import Outputs
 from entourage.stores.columns import check_named, known_columns
 from entourage.stores.labels import plain_column, read_labels
@@ -28,9 +29,10 @@ from entourage.values import Embeddings, FloatArray, without_direction
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_writable_like", "encoder_of_vectors", "read_vectors", "write_like"]
+__all__ = ["check_writable_like", "encoder_of_vectors", "read_vectors", "warn_if_one_is_refined", "write_like"]
 
 ENCODER = "encoder_fingerprint"
+REFINED = "entourage_refined"
 FORMATS = (".npy", ".npz", ".parquet")
 _VECTOR_NAMES = ("vectors", "vector", "embeddings", "embedding")
 _CAMERA, _SEQUENCE = Column("cameras", ("cameras", "camera")), Column("sequences", ("sequences", "sequence"))
@@ -95,16 +97,40 @@ def encoder_of_vectors(path: StrPath) -> str | None:
     str or None
         None where the file does not hold it.
     """
-    path = existing(path, FORMATS, "vectors")
+    return _note(existing(path, FORMATS, "vectors"), ENCODER)
+
+
+def warn_if_one_is_refined(queries: StrPath, gallery: StrPath) -> None:
+    """Warn if one of two files was written by a refinement and the other was not; a .npy file cannot tell.
+
+    Parameters
+    ----------
+    queries, gallery : str or path-like
+        .npy, .npz or .parquet files of vectors that are going to be compared.
+    """
+    paths = [existing(path, FORMATS, "vectors") for path in (queries, gallery)]
+    if any(path.suffix.lower() == ".npy" for path in paths):
+        return
+    refined = [path for path in paths if _note(path, REFINED) is not None]
+    if len(refined) == 1:
+        (other,) = (path for path in paths if path not in refined)
+        warn_caller(
+            f"{refined[0]} holds refined vectors and {other} does not: they say little about each other; refine both "
+            "in one command, by --context and --context-out"
+        )
+
+
+def _note(path: Path, name: str) -> str | None:
+    """What a file says of its vectors beside them; None where it does not."""
     with readable(path):
         if path.suffix.lower() == ".npz":
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return str(arrays[ENCODER][0]) if ENCODER in arrays.files else None
+                return str(arrays[name][0]) if name in arrays.files else None
         if path.suffix.lower() == ".parquet":
             import pyarrow.parquet as pq
 
-            fingerprint: bytes | None = (pq.read_schema(path).metadata or {}).get(ENCODER.encode())
-            return None if fingerprint is None else fingerprint.decode()
+            note: bytes | None = (pq.read_schema(path).metadata or {}).get(name.encode())
+            return None if note is None else note.decode()
     return None
 
 
@@ -136,7 +162,7 @@ def check_writable_like(source: StrPath, target: StrPath, *, overwrite: bool) ->
 
 
 def write_like(source: StrPath, target: StrPath, vectors: FloatArray, outputs: Outputs | None = None) -> None:
-    """Write vectors in the format of another file, with its number type and all else that it holds.
+    """Write refined vectors in the format of another file, with its number type and all else that it holds.
 
     Parameters
     ----------
@@ -164,7 +190,8 @@ def write_like(source: StrPath, target: StrPath, vectors: FloatArray, outputs: O
             with readable(source), source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 name = _npz_vectors(source, arrays)
                 held = {key: arrays[key] for key in arrays.files if key != ENCODER}
-            _save_npz(opened, held | {name: vectors.astype(_float_type(held[name].dtype))})
+            refined = {name: vectors.astype(_float_type(held[name].dtype)), REFINED: np.array(["yes"])}
+            _save_npz(opened, held | refined)
         else:
             _write_parquet_like(source, opened, vectors)
 
@@ -272,7 +299,7 @@ def _write_parquet_like(source: Path, target: IO[bytes], vectors: FloatArray) ->
         values = maker.from_arrays(np.arange(len(vectors) + 1) * vectors.shape[1], flat)
     field = pa.field(field.name, values.type, field.nullable, field.metadata)
     metadata = {key: value for key, value in (table.schema.metadata or {}).items() if key != ENCODER.encode()}
-    table = table.set_column(position, field, values).replace_schema_metadata(metadata or None)
+    table = table.set_column(position, field, values).replace_schema_metadata(metadata | {REFINED: "yes"})
     pq.write_table(table, target)
 
 

@@ -8,8 +8,10 @@ from sklearn.utils import Tags
 
 from entourage.errors import InputError
 from entourage.refiner.conversion import as_table
+from entourage.refiner.encoder_profile import learn_profile
 from entourage.refiner.paper.settings import PaperSettings
-from entourage.refiner.refining import RefinerConfig, RefiningEstimator
+from entourage.refiner.refining import RefiningEstimator
+from entourage.refiner.saving import RefinerConfig
 from entourage.runtime.extras import needs_training
 from entourage.runtime.progress import ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
@@ -187,6 +189,7 @@ class PaperRefiner(RefiningEstimator):
         kept = {"checkpoint": checkpoint, "resume": resume}
         self.network_, self.history_, self._report = fit_paper(settings, items, **kept, progress=progress)
         self.items_, self.n_neighbors_, self.n_steps_ = items, settings.n_neighbors, settings.n_blocks
+        self.encoder_profile_ = learn_profile(items)
         self._warn()
         return self
 

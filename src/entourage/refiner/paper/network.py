@@ -108,32 +108,7 @@ class PaperNetwork(nn.Module):
         *,
         last_only: bool = False,
     ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
-        """Refine items by their neighbours in a gallery, block by block.
-
-        Parameters
-        ----------
-        items : Embeddings
-            N items; the gallery itself, or queries against it.
-        gallery : Embeddings
-            M items among which neighbours are found.
-        n_neighbors : int
-            k, how many neighbours to attend to.
-        n_steps : int
-            T, how many blocks to pass.
-        progress : callable, optional
-            Called as progress(title, done, total).
-        last_only : bool
-            Yield the last step alone.
-
-        Yields
-        ------
-        vectors : ndarray of shape (N, out)
-            e^t, for t = 0..T.
-        weights : ndarray of shape (N, k), or None
-            Attention paid to each neighbour, summing to 1; None at t = 0.
-        rows : ndarray of shape (N, k)
-            The neighbours, as rows of the gallery.
-        """
+        """Refine items as every RefiningNetwork does, block by block, into vectors (N, out); see there."""
         rows = _context(items, SearchIndex(gallery), n_neighbors, progress)
         e, among, context = self._tensors(items.vectors, gallery.vectors, rows)
         if not last_only or not n_steps:

@@ -23,7 +23,7 @@ from entourage.neighbors import SearchIndex, search
 from entourage.refiner.gathering import gather_step, unit_sum
 from entourage.refiner.graph import Graph
 from entourage.refiner.relations import Surroundings, relation_features
-from entourage.refiner.scorer import RelationScorer, trust, trust_of_queries
+from entourage.refiner.scorer import Scorer, trust, trust_of_queries
 from entourage.values import Embeddings, Neighbors
 
 __all__ = ["Context", "WeightedGraph", "blended"]
@@ -43,7 +43,7 @@ class WeightedGraph:
     """A graph whose edges are weighed by a scorer: w_ij = trust_ij^s."""
 
     graph: Graph
-    scorer: RelationScorer
+    scorer: Scorer
     sharpness: float
     """s, the power that weights are raised to."""
     blend: float

@@ -30,7 +30,6 @@ from entourage.refiner.choice import (
     report_on,
     scored,
 )
-from entourage.refiner.graph import build_graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.rehearsal import (
     CLASSES_TO_LEARN_FROM,
@@ -264,8 +263,10 @@ class _Evaluator:
         dense: Galleries,
         sparse: Galleries,
     ) -> None:
-        self.k, self.settings, self.universal = k, settings, universal.scorer
+        self.k, self.settings, self.universal = k, settings, universal
         self.dense, self.sparse = (_graphs(galleries, k, settings) for galleries in (dense, sparse))
+        self.usual_purity = _purity(universal, self.dense)
+        self._shares = [self._network(universal.scorer).share_in(each.graph) for each in self.sparse]
         self.harmless: list[Scored[Weighing]] = []
         """Those tried that in the sparse galleries lose at most a point to the base map alone."""
         self.scores = functools.cache(self._scores)
@@ -286,15 +287,35 @@ class _Evaluator:
 
     def _refine(self, name: str, sharpness: float) -> tuple[list[Refined], list[Refined]]:
         scorers = self._scorers(name)
-        for_sparse = [scorer for scorer in scorers for _ in SPARSE]
-        return _refined(self.dense, scorers, sharpness), _refined(self.sparse, for_sparse, sharpness)
+        networks = [self._network(scorer, sharpness) for scorer in scorers for _ in SPARSE]
+        in_sparse = map(self._refined_sparse, self.sparse, self._shares, networks)
+        return _refined(self.dense, scorers, sharpness), list(in_sparse)
+
+    def _refined_sparse(self, sparse: RehearsalGraph, share: float, network: RelationalNetwork) -> Refined:
+        """A sparse gallery as refined by the network and its fallback."""
+        manner = network.manner(share)
+        suited = replace(sparse, graph=sparse.graph.with_neighbors(manner.n_neighbors))
+        refined = suited.refined(manner.scorer, manner.sharpness)
+
+        def at(blend: float, pull: float) -> ValidationGallery:
+            between = replace(network, blend=blend, pull=pull).manner(share)
+            return refined(between.blend, between.pull)
+
+        return at
+
+    def _network(self, scorer: RelationScorer, sharpness: float = 1.0) -> RelationalNetwork:
+        """A network with this scorer, before its blend and pull are chosen."""
+        return RelationalNetwork(
+            scorer, None, self.k, sharpness, fallback=self.universal, usual_purity=self.usual_purity
+        )
 
     def _make_scorers(self, name: str) -> list[RelationScorer]:
         """One for each rehearsal, which has no part in it."""
+        universal = self.universal.scorer
         if name == "universal":
-            return [self.universal] * len(self.dense)
+            return [universal] * len(self.dense)
         others = _all_but_one(self.dense, self.sparse)
-        return [_adapted(self.universal, dense, sparse, self.settings.random_state) for dense, sparse in others]
+        return [_adapted(universal, dense, sparse, self.settings.random_state) for dense, sparse in others]
 
 
 def _network(
@@ -308,13 +329,19 @@ def _network(
     """The network as chosen, still without its base map; an adapted scorer learns from all rehearsals."""
     k, scorer, sharpness, blend, pull = chosen.weighing
     network = RelationalNetwork(universal.scorer, n_neighbors=k, sharpness=sharpness, blend=blend, pull=pull)
+    if blend == 1:
+        return network
+    graphs = _graphs(dense, k, settings)
+    network = replace(network, fallback=universal, usual_purity=_purity(universal, graphs))
     if scorer != "adapted":
         return network
-    graphs = _graphs(dense, k, settings), _graphs(sparse, k, settings)
-    adapted = _adapted(universal.scorer, *graphs, settings.random_state, progress)
-    k = universal.n_neighbors
-    purity = [estimated_purity(universal.scorer, build_graph(gallery.items, k), k) for gallery in dense]
-    return replace(network, scorer=adapted, fallback=universal, usual_purity=float(np.mean(purity)))
+    adapted = _adapted(universal.scorer, graphs, _graphs(sparse, k, settings), settings.random_state, progress)
+    return replace(network, scorer=adapted)
+
+
+def _purity(universal: RelationalNetwork, graphs: Graphs) -> float:
+    """The mean purity of galleries as the universal network estimates it."""
+    return float(np.mean([estimated_purity(universal.scorer, each.graph, universal.n_neighbors) for each in graphs]))
 
 
 def _all_but_one(dense: Graphs, sparse: Graphs) -> list[tuple[Graphs, Graphs]]:

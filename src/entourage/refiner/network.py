@@ -17,8 +17,10 @@ Applying needs numpy and compiled kernels alone; learning.py chooses and trains,
 N items, M gallery items, G distinct ones (the nodes of the graph), k neighbours, T steps, d dimensions.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,25 +29,36 @@ from entourage.neighbors import SearchIndex, own_gallery_rows
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
-from entourage.refiner.scorer import RelationScorer, estimated_purity, frozen_float32
+from entourage.refiner.scorer import MixedScorer, RelationScorer, Scorer, estimated_purity, frozen_float32
 from entourage.refiner.serving import PreparedGallery
 from entourage.refiner.settings import MOST_NEIGHBORS
 from entourage.runtime.checks import check_not_negative, check_positive, check_share, check_whole
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, IntArray, brief
 
-__all__ = ["RelationalNetwork"]
+__all__ = ["Manner", "RelationalNetwork"]
 
-_MUCH_SPARSER = 0.7
+_MUCH_SPARSER, _HARDLY_SPARSER = 0.5, 0.85  # shares of the usual purity: the fallback alone, and none of it
 _NUMBERS = ("n_neighbors", "sharpness", "blend", "pull", "usual_purity")
+
+
+class Manner(NamedTuple):
+    """How the neighbours in one gallery are weighed; the fields as those of RelationalNetwork."""
+
+    scorer: Scorer
+    n_neighbors: int
+    sharpness: float
+    blend: float
+    pull: float
 
 
 @dataclass(frozen=True, eq=False)
 class RelationalNetwork:
     """What refines: a value, of which `dataclasses.replace` makes another one.
 
-    What was adapted to one density of items can do harm in a much sparser gallery. Where the fallback, a network that
-    was not adapted, finds a gallery far less pure than usual_purity, it takes over.
+    What was chosen for one density of items can do harm in a much sparser gallery. Where the scorer of the fallback, a
+    network for any gallery, finds one less pure than usual_purity, the fallback takes over by degrees: a gallery that
+    grows goes from one to the other without a leap.
     """
 
     scorer: RelationScorer
@@ -62,7 +75,7 @@ class RelationalNetwork:
     fallback: "RelationalNetwork | None" = None
     """The network for sparser galleries; None if this one serves all."""
     usual_purity: float = 0.0
-    """The estimated purity of the galleries that the scorer was adapted to."""
+    """The estimated purity of the galleries that this one was chosen for."""
 
     __repr__ = brief
 
@@ -202,14 +215,35 @@ class RelationalNetwork:
                 f"the graph is of {len(graph.stands_for)} items and the gallery has {len(mapped)}; "
                 "give the graph of this gallery, or none"
             )
-        suited = self._suited_to(graph)
-        if suited is not self:
+        share = self.share_in(graph)
+        suited = self.manner(share)
+        if share < 1:
             graph = graph.shortened(suited.n_neighbors) or build_graph(mapped, suited.n_neighbors, progress)
         return WeightedGraph(graph, suited.scorer, suited.sharpness, suited.blend, suited.pull)
 
-    def _suited_to(self, graph: Graph) -> "RelationalNetwork":
-        """This network, or its fallback where the gallery is far sparser than those this one was adapted to."""
+    def share_in(self, graph: Graph) -> float:
+        """How far this network suits a gallery, from 0, where it is much sparser than usual, to 1; in hundredths."""
         if self.fallback is None:
-            return self
+            return 1.0
         purity = estimated_purity(self.fallback.scorer, graph, self.fallback.n_neighbors)
-        return self.fallback if purity < _MUCH_SPARSER * self.usual_purity else self
+        place = (purity / max(self.usual_purity, 1e-6) - _MUCH_SPARSER) / (_HARDLY_SPARSER - _MUCH_SPARSER)
+        return round(min(max(place, 0.0), 1.0), 2)
+
+    def manner(self, share: float = 1.0) -> Manner:
+        """How this network weighs neighbours, or for a share below 1 something between it and its fallback."""
+        own = Manner(self.scorer, self.n_neighbors, self.sharpness, self.blend, self.pull)
+        if self.fallback is None or share == 1:
+            return own
+        other = self.fallback.manner()
+        scorer = self.scorer if self.scorer is self.fallback.scorer else MixedScorer(self.scorer, other.scorer, share)
+
+        def between(a: float, b: float) -> float:
+            return share * a + (1 - share) * b
+
+        return Manner(
+            scorer if share else other.scorer,
+            round(math.exp(between(math.log(own.n_neighbors), math.log(other.n_neighbors)))),
+            math.exp(between(math.log(own.sharpness), math.log(other.sharpness))),
+            between(own.blend, other.blend),
+            between(own.pull, other.pull),
+        )

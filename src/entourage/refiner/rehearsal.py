@@ -21,7 +21,7 @@ from entourage.neighbors import search, search_blocks
 from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
-from entourage.refiner.scorer import RelationScorer
+from entourage.refiner.scorer import Scorer
 from entourage.refiner.settings import PURITY_OF
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
@@ -211,7 +211,7 @@ class RehearsalGraph:
         relations = graph.relations[is_query]
         return relations.reshape(-1, relations.shape[-1]), (labels[rows] == labels[is_query][:, None]).ravel()
 
-    def refined(self, scorer: RelationScorer, sharpness: float) -> Refined:
+    def refined(self, scorer: Scorer, sharpness: float) -> Refined:
         """The refined gallery as a function of the blend and of the pull."""
         weighted = WeightedGraph(self.graph, scorer, sharpness, blend=0.0)
         *_, nodes = weighted.steps(self.n_steps)

@@ -19,7 +19,16 @@ from entourage.refiner.relations import RELATIONS, returned
 from entourage.runtime.threads import blocks, in_threads
 from entourage.values import FloatArray, brief
 
-__all__ = ["HIDDEN", "RelationScorer", "estimated_purity", "frozen_float32", "trust", "trust_of_queries"]
+__all__ = [
+    "HIDDEN",
+    "MixedScorer",
+    "RelationScorer",
+    "Scorer",
+    "estimated_purity",
+    "frozen_float32",
+    "trust",
+    "trust_of_queries",
+]
 
 HIDDEN = 32
 _SIZES = (len(RELATIONS), HIDDEN, HIDDEN, 1)
@@ -115,6 +124,24 @@ class RelationScorer:
         return result.reshape(relations.shape[:-1])
 
 
+@dataclass(frozen=True, eq=False)
+class MixedScorer:
+    """Two scorers, of whose probabilities the mean is taken."""
+
+    first: RelationScorer
+    second: RelationScorer
+    share: float
+    """How much the first counts, from 0 to 1."""
+
+    def probabilities(self, relations: FloatArray) -> FloatArray:
+        """As RelationScorer.probabilities."""
+        first, second = (scorer.probabilities(relations) for scorer in (self.first, self.second))
+        return np.float32(self.share) * first + np.float32(1 - self.share) * second
+
+
+Scorer = RelationScorer | MixedScorer
+
+
 def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> float:
     """Estimate without labels the share of the 8 nearest neighbours that are of an item's class.
 
@@ -134,7 +161,7 @@ def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> 
     return float(scorer.probabilities(np.ascontiguousarray(shown)).mean()) if shown.size else 0.0
 
 
-def trust(scorer: RelationScorer, graph: Graph) -> FloatArray:
+def trust(scorer: Scorer, graph: Graph) -> FloatArray:
     """Compute how far each node relies on each neighbour, of shape (G, k).
 
     It is (1 - c) p_ij + c p_ji with c = 0.15, and p_ji = 0 if j does not list i.
@@ -143,7 +170,7 @@ def trust(scorer: RelationScorer, graph: Graph) -> FloatArray:
     return (1 - _RETURNED) * p + _RETURNED * returned(p, graph.neighbors.rows)
 
 
-def trust_of_queries(scorer: RelationScorer, relations: FloatArray) -> FloatArray:
+def trust_of_queries(scorer: Scorer, relations: FloatArray) -> FloatArray:
     """Compute how far each query relies on each neighbour, of shape (N, k), from relations (N, k, 22).
 
     As no node lists a query, p_ij stands for p_ji where j would list i; see `trust`.

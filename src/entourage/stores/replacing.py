@@ -22,7 +22,15 @@ from entourage.stores.filenames import WRITTEN
 from entourage.stores.paths import StrPath
 from entourage.stores.reading import begins_rightly
 
-__all__ = ["check_apart", "check_file", "check_file_still", "check_folder", "check_folder_still", "check_kept"]
+__all__ = [
+    "check_apart",
+    "check_file",
+    "check_file_still",
+    "check_folder",
+    "check_folder_still",
+    "check_kept",
+    "foreign_in",
+]
 
 _OF_THE_SYSTEM = {".DS_Store", "Thumbs.db"}
 
@@ -87,16 +95,22 @@ def check_folder_still(path: StrPath) -> Path:
         if os.path.lexists(path):
             raise FileError(f"{path} is a file, and is never replaced by a folder; choose another name")
         return path
-    marks = _marks(path)
-    if any(path.iterdir()) and not marks:
+    if any(path.iterdir()) and not _marks(path):
         raise FileError(f"{path} is a folder that Entourage did not write, and is never replaced; choose another name")
-    foreign = next((each for each in path.rglob("*") if not _ours(each.relative_to(path), marks)), None)
+    foreign = foreign_in(path)
     if foreign is not None:
         raise FileError(
-            f"{path} holds {foreign.relative_to(path)}, which Entourage did not put there and which would be lost; "
+            f"{path} holds {foreign}, which Entourage did not put there and which would be lost; "
             "move it away or choose another name"
         )
     return path
+
+
+def foreign_in(folder: Path) -> Path | None:
+    """The first file or folder, as a path within this one, that is not what we write in a folder of its kind."""
+    marks = _marks(folder)
+    inside = (path.relative_to(folder) for path in folder.rglob("*"))
+    return next((path for path in inside if not _ours(path, marks)), None)
 
 
 def check_apart(outputs: Mapping[str, StrPath | None]) -> None:

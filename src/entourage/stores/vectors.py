@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from entourage.errors import FileError, InputError, ModelError, few
 from entourage.stores.atomic import Outputs
-from entourage.stores.columns import check_named, known_columns
+from entourage.stores.columns import FORMATS, check_named, known_columns
 from entourage.stores.labels import plain_column, read_labels
 from entourage.stores.paths import StrPath
 from entourage.stores.reading import existing, named, readable
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["check_writable_like", "encoder_of_vectors", "read_vectors", "write_like"]
 
 ENCODER = "encoder_fingerprint"
-FORMATS = (".npy", ".npz", ".parquet")
 _VECTOR_NAMES = ("vectors", "vector", "embeddings", "embedding")
 _CAMERA, _SEQUENCE = Column("cameras", ("cameras", "camera")), Column("sequences", ("sequences", "sequence"))
 

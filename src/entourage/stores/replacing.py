@@ -10,7 +10,6 @@ Nothing is replaced unless overwriting is allowed. If it is:
 - no two outputs are one file, by whatever paths they are named.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 from entourage.errors import FileError, InputError
 from entourage.stores.changes import settle
 from entourage.stores.claims import is_staging
+from entourage.stores.documents import read_json
 from entourage.stores.filenames import WRITTEN
 from entourage.stores.paths import StrPath
 from entourage.stores.reading import begins_rightly
@@ -179,8 +179,8 @@ def _marks(folder: Path) -> list[str]:
     marks = []
     for mark in WRITTEN:
         try:
-            content = json.loads((folder / mark).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            content = read_json(folder / mark)
+        except FileError:
             continue
         if isinstance(content, dict) and "entourage" in content:
             marks.append(mark)

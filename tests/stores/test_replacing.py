@@ -234,3 +234,15 @@ def test_labels_are_no_vectors_and_are_not_replaced_by_them(tmp_path):
     with pytest.raises(FileError, match="is not what Entourage writes under such a name"):
         check_file(tmp_path / "labels.npy", overwrite=True)
     assert check_file(tmp_path / "vectors.npy", overwrite=True) == tmp_path / "vectors.npy"
+
+
+def test_a_link_to_itself_is_no_input_and_may_be_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.symlink("circle.npy", "circle.npy")
+    check_kept(["circle.npy"], ["other.npy"])
+    check_apart({"--out": "circle.npy", "--context-out": "other.npy"})
+    assert check_file("circle.npy", overwrite=True).name == "circle.npy"
+    with pytest.raises(FileError, match="exists already"):
+        check_file("circle.npy", overwrite=False)
+    with pytest.raises(InputError, match="which are one"):
+        check_apart({"--out": "circle.npy", "--context-out": "./circle.npy"})

@@ -10,7 +10,7 @@ from entourage.errors import EntourageWarning
 
 __all__ = ["collected_warnings", "warn_caller"]
 
-_NOT_THE_CALLER = ("contextlib", "entourage", "sklearn")
+_NOT_THE_CALLER = ("contextlib", "entourage", "importlib", "sklearn")
 
 
 def warn_caller(text: str) -> None:

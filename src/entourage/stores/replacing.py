@@ -19,7 +19,7 @@ from entourage.stores.changes import settle
 from entourage.stores.claims import is_staging
 from entourage.stores.documents import read_json
 from entourage.stores.filenames import WRITTEN
-from entourage.stores.paths import StrPath
+from entourage.stores.paths import StrPath, resolved
 from entourage.stores.reading import begins_rightly
 
 __all__ = [
@@ -150,7 +150,7 @@ def check_kept(outputs: Iterable[StrPath | None], inputs: Iterable[StrPath | Non
         for source in given:
             if _same(output, source):
                 raise InputError(f"{output} is an input; give what is written a name of its own")
-            if _place(output) in {*_place(source).parents, *source.resolve().parents}:
+            if _place(output) in {*_place(source).parents, *resolved(source).parents}:
                 raise InputError(f"{output} holds the input {source}; give what is written a name of its own")
 
 
@@ -196,10 +196,10 @@ def _ours(inside: Path, marks: list[str]) -> bool:
 
 def _place(path: Path) -> Path:
     """Where a file is or will be: links on the way are followed, a link in its place is not."""
-    return path.absolute().parent.resolve() / path.name
+    return resolved(path.absolute().parent) / path.name
 
 
 def _same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
-    return _place(one) == _place(other) or one.resolve() == other.resolve()
+    return _place(one) == _place(other) or resolved(one) == resolved(other)

@@ -71,7 +71,7 @@ def save_checkpoint(
                 tensors[f"optimizer.{slot}"] = value.contiguous()
             else:
                 numbers[slot] = value
-    state = {"fingerprint": checkpointing.fingerprint, "history": asdict(history), "optimizer": numbers}
+    state: dict[str, Any] = {"fingerprint": checkpointing.fingerprint, "history": asdict(history), "optimizer": numbers}
     state[_CHECKSUM] = _checksum(state, tensors)
     try:
         with whole_file(checkpointing.path, ours=is_checkpoint) as temporary:
@@ -144,7 +144,7 @@ def _checksum(state: dict[str, Any], tensors: dict[str, Tensor]) -> int:
     checksum = zlib.crc32(json.dumps(state, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         described = f"{name} {tensor.dtype} {tuple(tensor.shape)}"
-        content = tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy()
+        content = tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
         checksum = zlib.crc32(content, zlib.crc32(described.encode(), checksum))
     return checksum
 

@@ -46,6 +46,8 @@ def _misconduct(outcome: Result, codes: tuple[int, ...]) -> str | None:
         return f"exit code {outcome.exit_code}: {outcome.output}"
     if outcome.exit_code == 0 and errors:
         return f"exit code 0 with {errors}"
+    if any(error.startswith("error: [Errno") for error in errors):
+        return f"says no more than the system does: {errors}"
     if outcome.exit_code and (len(errors) != 1 or outcome.stderr.splitlines()[-1] != errors[0]):
         return f"exit code {outcome.exit_code} without one sentence: {outcome.stderr!r}"
     return None

@@ -86,7 +86,7 @@ def raising(error):
         (MemoryError("Unable to allocate 7 TiB"), 1, "error: there is not enough memory (MemoryError: Unable to"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 1, "error: there is not enough memory"),
         (OSError(28, "No space left on device"), 1, "error: there is no space left on the disk"),
-        (PermissionError(13, "Permission denied", "x"), 2, "error: [Errno 13] Permission denied: 'x'"),
+        (PermissionError(13, "Permission denied", "x"), 2, "error: x cannot be used (permission denied); check"),
         (
             ZeroDivisionError("by\nzero"),
             1,

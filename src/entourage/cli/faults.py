@@ -22,6 +22,7 @@ __all__ = ["one_sentence_faults"]
 
 _REFUSED, _FAILED = 2, 1
 _VARIABLES = {"numba": "NUMBA_", "matplotlib": "MPL", "huggingface_hub": "HF_", "torch": "TORCH"}
+_LONGEST = 200  # characters of a path that are shown
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -62,6 +63,9 @@ def _told(error: Exception, command: str | None) -> tuple[int, str]:
         return _FAILED, f"there is not enough memory ({_first_line(error)}); free some, or use fewer or smaller items"
     if not isinstance(error, EntourageError) and any(map(_is_full_disk, _behind(error))):
         return _FAILED, "there is no space left on the disk for the output; free some, or write elsewhere"
+    if isinstance(error, OSError) and not isinstance(error, EntourageError) and error.filename and error.strerror:
+        name, reason = _shown(error.filename), error.strerror.lower()
+        return _REFUSED, f"{name} cannot be used ({reason}); check the path, and who may read and write there"
     if isinstance(error, EntourageError | OSError):
         return _REFUSED, str(error)
     for library, beginning in _VARIABLES.items():
@@ -96,6 +100,12 @@ def _by_its_variables(error: Exception, library: str) -> bool:
         return True
     within = [frame for frame in extract_tb(error.__traceback__) if f"{os.sep}{library}{os.sep}" in frame.filename]
     return any(library == "numba" or frame.name == "<module>" for frame in within)
+
+
+def _shown(path: str | bytes | int) -> str:
+    """A path in a message; of a very long name, the beginning."""
+    name = path if isinstance(path, str) else str(path)
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
 
 
 def _first_line(error: Exception) -> str:

@@ -181,7 +181,5 @@ def test_a_config_that_only_fails_when_it_is_used_is_one_sentence(tmp_path, chan
     config = json.loads((tmp_path / "vit" / "config.json").read_text())
     (tmp_path / "vit" / "config.json").write_text(json.dumps(config | change))
     encoder = HuggingFaceEncoder.from_name(str(tmp_path / "vit"))
-    with pytest.raises(
-        ModelError, match=r"ViTModel cannot be applied to pictures of shape \(1, 3, .*\); check"
-    ):
+    with pytest.raises(ModelError, match=r"ViTModel cannot be applied to pictures of shape \(1, 3, .*\); check"):
         encoder(torch.zeros(1, 3, *[encoder.backbone.config.image_size] * 2))

@@ -252,7 +252,7 @@ def _forget_unusable(parts: Path, places: Sequence[np.ndarray], *, strict: bool)
         if not os.path.lexists(path):
             continue
         try:
-            forgotten = strict and len(_read_shard(path, rows)["corrupt"]) > 0
+            forgotten = len(_read_shard(path, rows)["corrupt"]) > 0 and strict
         except FileError as error:
             warn_caller(f"a part of the interrupted run is made again, as it is damaged: {error}")
             forgotten = True

@@ -21,7 +21,7 @@ from entourage.values import Embeddings, label_codes
 from markers import fill
 
 RESULTS = Path(__file__).parent / "results"
-OUTCOMES = ("should help", "may help", "will do little", "will not help")
+OUTCOMES = ("should help", "may help", "will do little", "will not help", "cannot be judged")
 SEED = 1
 PAGE = Path(__file__).parent.parent / "docs" / "doctor.md"
 

@@ -19,6 +19,15 @@ def refinements(models):
 
 
 @pytest.fixture(scope="module")
+def work(tmp_path_factory, one_thread):
+    """A folder of vectors, an encoder and unfinished work of each kind."""
+    folder = tmp_path_factory.mktemp("work")
+    victims.write_vectors(folder)
+    victims.write_work(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
 def trainings(tmp_path_factory, one_thread):
     """A folder of vectors and a training run of each system."""
     folder = tmp_path_factory.mktemp("trainings")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from entourage.cli import app
 from entourage.stores import read_vectors
@@ -23,13 +23,22 @@ class TooLong(BaseException):
 
 def fault(arguments: Iterable[object], *, codes: tuple[int, ...] = (0, 2)) -> str | None:
     """Run a command in this process; say what is wrong with how it ended, or None."""
+    return tried(arguments, codes=codes)[1]
+
+
+def tried(arguments: Iterable[object], *, codes: tuple[int, ...] = (0, 2)) -> tuple[int | None, str | None]:
+    """Run a command in this process; its exit code, if it ended, and what is wrong with how it ended."""
     try:
         with _in_time():
             outcome = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
     except TooLong:
-        return f"did not end within {SECONDS} s"
+        return None, f"did not end within {SECONDS} s"
     except BaseException:
-        return traceback.format_exc(limit=-3)
+        return None, traceback.format_exc(limit=-3)
+    return outcome.exit_code, _misconduct(outcome, codes)
+
+
+def _misconduct(outcome: Result, codes: tuple[int, ...]) -> str | None:
     errors = [line for line in outcome.stderr.splitlines() if line.startswith("error: ")]
     if "Traceback" in outcome.output or UNEXPECTED in outcome.stderr:
         return outcome.stderr
@@ -37,6 +46,8 @@ def fault(arguments: Iterable[object], *, codes: tuple[int, ...] = (0, 2)) -> st
         return f"exit code {outcome.exit_code}: {outcome.output}"
     if outcome.exit_code == 0 and errors:
         return f"exit code 0 with {errors}"
+    if any(error.startswith("error: [Errno") for error in errors):
+        return f"says no more than the system does: {errors}"
     if outcome.exit_code and (len(errors) != 1 or outcome.stderr.splitlines()[-1] != errors[0]):
         return f"exit code {outcome.exit_code} without one sentence: {outcome.stderr!r}"
     return None

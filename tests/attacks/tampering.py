@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 Change = Callable[[Path], None]
@@ -153,20 +154,25 @@ def _with(document: Any, field: tuple, value: Any) -> Any:
 
 
 def _of_safetensors(file: Path) -> Iterator[tuple[str, Change]]:
-    arrays = _tensors(file)
+    arrays = load_file(file)
+    with safe_open(file, framework="numpy") as opened:
+        texts = opened.metadata()
     for name, changed in _changed_arrays(arrays):
-        try:
-            yield name, _saved(changed)
-        except (KeyError, ValueError):  # a type that the format does not know
-            continue
+        yield name, _saved(changed, texts)
+    for key, text in (texts or {}).items():
+        yield f"{key} is missing", _saved(arrays, {other: value for other, value in texts.items() if other != key})
+        yield f"{key} is text", _saved(arrays, texts | {key: "what?"})
+        if text.startswith("{"):
+            document = json.loads(text)
+            for field in _fields(document):
+                for name, value in VALUES.items():
+                    changed = texts | {key: json.dumps(_with(document, field, value))}
+                    yield f"{key}, {'.'.join(map(str, field))} is {name}", _saved(arrays, changed)
 
 
-def _tensors(file: Path) -> dict[str, np.ndarray]:
-    return load_file(file)
-
-
-def _saved(arrays: dict[str, np.ndarray]) -> Change:
-    return lambda path: save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
+def _saved(arrays: dict[str, np.ndarray], texts: dict[str, str] | None) -> Change:
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return lambda path: save_file(contiguous, path, texts)
 
 
 def _of_npz(file: Path) -> Iterator[tuple[str, Change]]:
@@ -236,4 +242,10 @@ def _at_one_place(array: np.ndarray, value: float) -> np.ndarray:
     return changed
 
 
-_OF_KIND = {".json": _of_json, ".jsonl": _of_lines, ".safetensors": _of_safetensors, ".npz": _of_npz}
+_OF_KIND = {
+    ".json": _of_json,
+    ".jsonl": _of_lines,
+    ".safetensors": _of_safetensors,
+    ".checkpoint": _of_safetensors,
+    ".npz": _of_npz,
+}

@@ -1,8 +1,8 @@
 """Every command with every option, each given what it cannot mean.
 
-Given are: nothing, a folder, a file that does not exist, bytes of another kind, a pipe, a device like /dev/null and one
-without end (both made in its own folder), a huge number, a negative one, NaN, text with a half letter, a name of 5,000
-letters, and brackets 3,000 deep.
+Given are: nothing, a folder, a file that does not exist, a link to itself, bytes of another kind, a pipe, a device like
+/dev/null and one without end (both made in its own folder), a huge number, a negative one, NaN, text with a half
+letter, a name of 5,000 letters, and brackets 3,000 deep.
 """
 
 import os
@@ -38,6 +38,7 @@ SAMPLE = 60
 def values(folder: Path) -> dict[str, str]:
     """What is given, by what it is; files and pipes are made in the folder."""
     (folder / "folder").mkdir()
+    (folder / "circle.npz").symlink_to("circle.npz")
     for ending in ("npy", "npz", "parquet", "csv", "txt", "json", "toml"):
         (folder / f"bytes.{ending}").write_bytes(bytes(range(256)) * 4)
         os.mkfifo(folder / f"pipe.{ending}")
@@ -46,6 +47,7 @@ def values(folder: Path) -> dict[str, str]:
         "nothing": "",
         "a folder": "folder",
         "no file": "missing.npz",
+        "a link to itself": "circle.npz",
         "null": _device(folder / "null.npz", 3),
         "zeros": _device(folder / "zeros.npz", 5),
         "huge": "9" * 30,

@@ -18,12 +18,12 @@ EMBED_VECTORS = "embed {folder}/v.npz --split all --model {victim} --out {out}/o
 MODELS = {"relational": REFINE, "paper": REFINE, "universal": SERVE}
 TRAINED = {"pictures": EMBED, "vectors": EMBED_VECTORS, "divide": EMBED_VECTORS, "network": REFINE}
 PART_USED = {"network": "network"}  # the others are used by their encoder
-SAMPLE = 12
+SAMPLE, SAMPLE_OF_REFINERS = 12, 60  # of the latter, one of each kind: they are quick
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_tampered_refiner_is_refused_or_gives_unit_vectors(models, tmp_path, model):
-    assert attack(models / model, MODELS[model], tmp_path, sample=SAMPLE) == []
+    assert attack(models / model, MODELS[model], tmp_path, sample=SAMPLE_OF_REFINERS) == []
 
 
 @pytest.mark.parametrize("run", TRAINED)

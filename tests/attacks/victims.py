@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from tests.cli.shop import run
 
 CLASSES, PER_CLASS, DIM = 8, 6, 6
@@ -48,6 +49,40 @@ def write_trainings(folder: Path) -> None:
     _done(f"train {folder}/v.npz --out {folder}/network --system intra-batch --encoder linear --dim {DIM} {_BATCH}")
     blocks = "--set blocks=2 --set probe_batches=1"
     _done(f"train {GLYPHS} --out {folder}/cross --system cross-image {blocks} {_OF_PICTURES}")
+
+
+EMBEDDING = "embed {folder}/v.npz --split all --model {folder}/linear --shard-size 20 --out {victim}/out.npz"
+TRAINING = (
+    f"train {{folder}}/v.npz --encoder linear --dim 4 {_BATCH.replace('epochs 1', 'epochs 3')} --out {{victim}}/run"
+)
+FIT = "fit {folder}/v.npz --recipe paper --blocks 1 --epochs 3 --neighbors 3 --out {victim}/model"
+
+
+def write_work(folder: Path) -> None:
+    """Unfinished work, each in a folder of its own: shards of an embedding, a training, the checkpoint of a fit."""
+    from entourage.encoders import shards
+    from entourage.training import loop
+
+    _done(f"train {folder}/v.npz --out {folder}/linear --encoder linear --dim 4 {_BATCH}")
+    save, saved = loop.save_checkpoint, []
+
+    def stop_after_second(*state: object) -> None:
+        save(*state)
+        saved.append(state)
+        if len(saved) % 2 == 0:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "_join", _stop)
+        patch.setattr(loop, "save_checkpoint", stop_after_second)
+        for name, command in {"embedding": EMBEDDING, "training": TRAINING, "fit": FIT}.items():
+            (folder / name).mkdir()
+            outcome = run(command.format(folder=folder, victim=folder / name))
+            assert outcome.exit_code == 130, f"{name}: {outcome.output}"
+
+
+def _stop(*anything: object, **options: object) -> None:
+    raise KeyboardInterrupt
 
 
 def write_hugging_face(folder: Path) -> None:

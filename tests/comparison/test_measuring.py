@@ -206,7 +206,8 @@ def test_raw_must_work():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seeds": 0}, "seeds is 0; it must be a whole number, at least 1"),
+        ({"seeds": 0}, "seeds is 0; wanted a whole number, at least 1"),
+        ({"seeds": 10**30}, "wanted a whole number, at most 1,000"),
         ({"methods": ["nonsense"]}, "unknown method 'nonsense'; wanted one of all, raw, pca-whitening"),
         ({"training": Embeddings.from_vectors(np.eye(12))}, "the training items have no labels"),
         ({"test": Embeddings.from_vectors(np.eye(3), labels=[1, 2, 3])}, "12 dimensions and the test items 3"),

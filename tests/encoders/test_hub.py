@@ -173,3 +173,13 @@ def test_without_transformers_the_pip_line_is_named(monkeypatch):
         MissingExtra, match=r"no folder .*, and a Hugging Face model needs .* pip install 'entourage\[images\]'"
     ):
         hub.load_backbone("microsoft/resnet-50")
+
+
+@pytest.mark.parametrize("change", [{"num_attention_heads": -1}, {"hidden_dropout_prob": float("nan")}], ids=str)
+def test_a_config_that_only_fails_when_it_is_used_is_one_sentence(tmp_path, change):
+    tiny("vit").save_pretrained(tmp_path / "vit")
+    config = json.loads((tmp_path / "vit" / "config.json").read_text())
+    (tmp_path / "vit" / "config.json").write_text(json.dumps(config | change))
+    encoder = HuggingFaceEncoder.from_name(str(tmp_path / "vit"))
+    with pytest.raises(ModelError, match=r"ViTModel cannot be applied to pictures of shape \(1, 3, .*\); check"):
+        encoder(torch.zeros(1, 3, *[encoder.backbone.config.image_size] * 2))

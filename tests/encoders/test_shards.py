@@ -13,7 +13,7 @@ from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import CallableEncoder, SmallResNet
 from entourage.encoders.embedding import embed
 from entourage.encoders.shards import embed_to_file, parts_of
-from entourage.errors import CorruptImage, FileError, InputError
+from entourage.errors import CorruptImage, EntourageWarning, FileError, InputError
 from entourage.stores import read_vectors
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -80,6 +80,27 @@ def test_a_file_half_written_by_a_crash_is_no_shard(images, tmp_path):
     (parts_of(out) / ".00001.npz.entourage").mkdir()
     (parts_of(out) / ".00001.npz.entourage" / "new.npz").write_bytes(b"PK")
     assert embed_to_file([encoder(0)], images, out, shard_size=3, resume=True).count == COUNT
+
+
+@pytest.mark.parametrize("damage", ["cut", "nothing in it", "other rows", "NaN"])
+def test_a_damaged_shard_is_made_again(images, tmp_path, damage):
+    out = tmp_path / "v.npz"
+    with pytest.raises(KeyboardInterrupt):
+        embed_to_file([encoder(0)], images, out, shard_size=3, progress=interrupt_after(2))
+    shard = parts_of(out) / "00001.npz"
+    with np.load(shard) as held:
+        arrays = dict(held)
+    if damage == "other rows":
+        arrays["rows"] = arrays["rows"] - 3
+    if damage == "NaN":
+        arrays["vectors"] = np.full_like(arrays["vectors"], np.nan)
+    np.savez(shard, **({} if damage == "nothing in it" else arrays))
+    if damage == "cut":
+        shard.write_bytes(shard.read_bytes()[:200])
+    with pytest.warns(EntourageWarning, match=r"made again, as it is damaged: .*00001\.npz"):
+        embed_to_file([encoder(0)], images, out, shard_size=3, resume=True)
+    np.testing.assert_allclose(read_vectors(out).vectors, embed(encoder(0), images), atol=1e-6)
+    assert os.listdir(tmp_path) == ["v.npz"]
 
 
 def test_stopped_in_the_first_shard_nothing_is_kept(images, tmp_path):

@@ -164,3 +164,12 @@ def test_the_same_seed_teaches_the_same_and_no_edges_teach_nothing():
     for name, array in one.to_arrays().items():
         np.testing.assert_array_equal(array, other.to_arrays()[name], name)
     assert fit_scorer(start, relations[:0], same_class[:0], epochs=1, seed=5) is start
+
+
+@pytest.mark.parametrize("name", ["centre", "layers.0.weight", "layers.2.bias", "layers.4.weight"])
+def test_numbers_beyond_float32_are_left_to_the_check_of_the_vectors(name):
+    scorer = universal_network().scorer
+    arrays = scorer.to_arrays()
+    arrays[name] = np.full_like(arrays[name], 3e38)
+    found = RelationScorer.from_arrays(arrays).probabilities(edges(scorer, (5,)))  # a warning would be an error
+    assert found.shape == (5,) and not ((found > 0) & (found < 1)).any()  # 0, 1 or NaN

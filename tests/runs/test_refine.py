@@ -141,6 +141,18 @@ def test_a_gallery_is_kept_and_searched(tmp_path):
     assert (run.appearance.text(3), run.gallery_appearance.text(3)) == ("q id 7", "g id 6")
 
 
+@pytest.mark.parametrize("name", ["items.npz", "refined.npz", "context.npz", "context_refined.npz"])
+def test_a_run_in_which_some_labels_are_missing_is_one_without_scores(tmp_path, name):
+    queries, gallery = halves()
+    write_refinement(tmp_path / "run", fitted(gallery), queries, gallery)
+    assert open_refinement(tmp_path / "run").labelled
+    with np.load(tmp_path / "run" / name) as held:
+        arrays = {key: held[key] for key in held.files if key != "labels"}
+    np.savez(tmp_path / "run" / name, **arrays)
+    opened = open_refinement(tmp_path / "run")
+    assert not opened.labelled and opened.gains is None
+
+
 def test_an_existing_folder_stays(run):
     with pytest.raises(FileError, match="exists already"):
         kept(run.folder, items())

@@ -239,10 +239,12 @@ def test_a_change_that_was_copied_is_not_thrown_away(pair, monkeypatch, done, fo
         "{}",
         "\x00",
         '"\\ud800',
+        "[" * 100_000 + "]" * 100_000,
         '{"id": "1", "outputs": [["a", 1]]}',
         '{"id": "1", "overwrite": true, "own": 0, "outputs": [[1, 2, null]]}',
         '{"id": "1", "overwrite": true, "own": 2, "outputs": [["a", 2, null]]}',
     ],
+    ids=lambda content: content[:20],
 )
 def test_a_damaged_change_is_an_error_of_one_sentence(pair, monkeypatch, content):
     killed(monkeypatch, pair, done=0, overwrite=True)
@@ -250,6 +252,14 @@ def test_a_damaged_change_is_an_error_of_one_sentence(pair, monkeypatch, content
     for name in "ab":
         with pytest.raises(FileError, match=r"cannot be finished, as change.json .* is damaged; move .*, and delete"):
             settle_to_read(pair / name)
+
+
+def test_a_pipe_in_the_place_of_a_change_is_not_waited_for(pair, monkeypatch):
+    killed(monkeypatch, pair, done=0, overwrite=True)
+    (staging_of(pair / "a") / "change.json").unlink()
+    os.mkfifo(staging_of(pair / "a") / "change.json")
+    with pytest.raises(FileError, match=r"cannot be finished, as change.json .* is damaged"):
+        settle_to_read(pair / "a")
 
 
 def test_a_change_is_finished_for_who_reads_through_a_link(pair, monkeypatch):

@@ -1,11 +1,13 @@
 """Ids and labels under other names: named by the user, or recognised, or left alone with a warning."""
 
+import os
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from entourage.errors import EntourageError, EntourageWarning
+from entourage.errors import EntourageError, EntourageWarning, FileError
 from entourage.stores import read_vectors
 from entourage.stores.columns import columns_where_present
 from entourage.stores.tables import ID, LABEL
@@ -161,3 +163,12 @@ def test_a_wide_table_is_told_by_a_few_of_its_columns(tmp_path):
     with pytest.raises(EntourageError, match=r"vector, sku, x0, \.\.\. \(42 columns\)") as told:
         read_vectors(written(tmp_path / "w.parquet", sku=IDS, **{f"x{n}": [1, 2, 3] for n in range(40)}), labels="kind")
     assert "x9" not in str(told.value)
+
+
+@pytest.mark.parametrize("named", [{}, {"id_column": "sku"}])
+def test_a_second_file_that_is_missing_or_never_ends_is_one_sentence(tmp_path, named):
+    wanted = {"id_column": None, "label_column": None} | named
+    os.mkfifo(tmp_path / "pipe.npz")
+    for name, reason in {"missing.npz": "does not exist", "pipe.npz": "is a pipe", "table.txt": "ends in .txt"}.items():
+        with pytest.raises(FileError, match=rf"{name} {reason}"):
+            columns_where_present(tmp_path / name, None, **wanted)

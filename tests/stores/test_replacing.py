@@ -230,3 +230,26 @@ def test_labels_are_no_vectors_and_are_not_replaced_by_them(tmp_path):
     with pytest.raises(FileError, match="is not what Entourage writes under such a name"):
         check_file(tmp_path / "labels.npy", overwrite=True)
     assert check_file(tmp_path / "vectors.npy", overwrite=True) == tmp_path / "vectors.npy"
+
+
+def test_a_link_to_itself_is_no_input_and_may_be_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.symlink("circle.npy", "circle.npy")
+    check_kept(["circle.npy"], ["other.npy"])
+    check_apart({"--out": "circle.npy", "--context-out": "other.npy"})
+    assert check_file("circle.npy", overwrite=True).name == "circle.npy"
+    with pytest.raises(FileError, match="exists already"):
+        check_file("circle.npy", overwrite=False)
+    with pytest.raises(InputError, match="which are one"):
+        check_apart({"--out": "circle.npy", "--context-out": "./circle.npy"})
+
+
+@pytest.mark.parametrize("damage", ["a pipe", "nested"])
+def test_a_folder_whose_mark_cannot_be_read_is_not_ours(tmp_path, damage):
+    (tmp_path / "run").mkdir()
+    if damage == "a pipe":
+        os.mkfifo(tmp_path / "run" / "run.json")
+    else:
+        (tmp_path / "run" / "run.json").write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(FileError, match="is a folder that Entourage did not write"):
+        check_folder(tmp_path / "run", overwrite=True)

@@ -109,8 +109,10 @@ def embed(
 
 def _check_different(models: list[str]) -> None:
     """Twice the same is no ensemble: vectors twice as long that say nothing more."""
+    from entourage.stores.paths import resolved
+
     seen = set()
     for each in models:
-        if Path(each).resolve() in seen:
+        if resolved(each) in seen:
             raise InputError(f"--model names '{each}' twice; wanted different ones for an ensemble: leave one out")
-        seen.add(Path(each).resolve())
+        seen.add(resolved(each))

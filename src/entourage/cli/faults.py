@@ -21,6 +21,8 @@ from entourage.runtime.extras import as_missing_extra
 __all__ = ["one_sentence_faults"]
 
 _REFUSED, _FAILED = 2, 1
+_VARIABLES = {"numba": "NUMBA_", "matplotlib": "MPL", "huggingface_hub": "HF_", "torch": "TORCH"}
+_LONGEST = 200  # characters of a path that are shown
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -61,11 +63,17 @@ def _told(error: Exception, command: str | None) -> tuple[int, str]:
         return _FAILED, f"there is not enough memory ({_first_line(error)}); free some, or use fewer or smaller items"
     if not isinstance(error, EntourageError) and any(map(_is_full_disk, _behind(error))):
         return _FAILED, "there is no space left on the disk for the output; free some, or write elsewhere"
+    if isinstance(error, OSError) and not isinstance(error, EntourageError) and error.filename and error.strerror:
+        name, reason = _shown(error.filename), error.strerror.lower()
+        return _REFUSED, f"{name} cannot be used ({reason}); check the path, and who may read and write there"
     if isinstance(error, EntourageError | OSError):
         return _REFUSED, str(error)
-    numba = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_")]
-    if numba and ("NUMBA_DISABLE_JIT" in os.environ or _from_numba(error)):
-        return _REFUSED, f"numba cannot be used ({_first_line(error)}) with {', '.join(numba)}; correct or unset these"
+    for library, beginning in _VARIABLES.items():
+        given = [f"{name}={value}" for name, value in os.environ.items() if name.startswith(beginning)]
+        if given and _by_its_variables(error, library):
+            return _REFUSED, (
+                f"{library} cannot be used ({_first_line(error)}) with {', '.join(given)}; correct or unset these"
+            )
     return _FAILED, (
         f"{_first_line(error)}, which Entourage did not expect ({_place(error)}); "
         "run the command again with --debug to see the traceback, and report it"
@@ -86,8 +94,18 @@ def _is_full_disk(error: BaseException) -> bool:
     return full or bool(cut_short) or any(os.strerror(code) in str(error) for code in _DISK_FULL)
 
 
-def _from_numba(error: Exception) -> bool:
-    return any(f"{os.sep}numba{os.sep}" in frame.filename for frame in extract_tb(error.__traceback__))
+def _by_its_variables(error: Exception, library: str) -> bool:
+    """Whether an error may come from variables of a library: most read theirs as they are loaded, numba at any time."""
+    if library == "numba" and "NUMBA_DISABLE_JIT" in os.environ:
+        return True
+    within = [frame for frame in extract_tb(error.__traceback__) if f"{os.sep}{library}{os.sep}" in frame.filename]
+    return any(library == "numba" or frame.name == "<module>" for frame in within)
+
+
+def _shown(path: str | bytes | int) -> str:
+    """A path in a message; of a very long name, the beginning."""
+    name = path if isinstance(path, str) else str(path)
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
 
 
 def _first_line(error: Exception) -> str:

@@ -3,7 +3,6 @@
 import gc
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
-from numbers import Integral
 from time import perf_counter
 from typing import Any
 
@@ -22,12 +21,15 @@ from entourage.evaluation.bootstrap import resampled
 from entourage.evaluation.names import check_cutoffs, check_depth
 from entourage.refiner.rehearsal import FOLDS
 from entourage.refiner.settings import LOSS_ALLOWED
+from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.training.sampling import usable_classes
 from entourage.values import Embeddings, as_embeddings, label_codes, labels_of, shared_codes
 
 __all__ = ["compare", "compare_split"]
+
+_MOST_SEEDS = 1_000  # with each of them every method is fitted anew
 
 
 @shows_progress
@@ -230,8 +232,7 @@ def _check(training: Embeddings, test: Embeddings, seeds: int) -> None:
             f"each test item ({len(test)} in all) is alone in its class, so every score would be 0; check the labels: "
             "some classes must have two items or more"
         )
-    if not (isinstance(seeds, Integral) and seeds >= 1):
-        raise InputError(f"seeds is {seeds!r}; it must be a whole number, at least 1")
+    check_whole("seeds", seeds, least=1, most=_MOST_SEEDS)
 
 
 def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) -> dict[str, Any]:

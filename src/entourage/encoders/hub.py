@@ -11,13 +11,13 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from entourage.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from entourage.errors import FileError, MissingExtra, ModelError
 from entourage.stores.documents import read_document
 
-__all__ = ["MASK", "POOLER", "backbone_from_config", "load_backbone", "read_preprocessing"]
+__all__ = ["MASK", "POOLER", "applied_to", "backbone_from_config", "load_backbone", "read_preprocessing"]
 
 _CONFIG, _PICTURES = "config.json", "preprocessor_config.json"
 # Parts that vectors do not depend on: a token of pretraining, and the model's own pooling unless it is asked for.
@@ -235,13 +235,37 @@ def _check_complete(name: str, report: dict[str, Any], dispensable: set[str]) ->
 
 
 @contextmanager
+def applied_to(pictures: Tensor, kind: str) -> Iterator[None]:
+    """Turn whatever a model raises in the block into a ModelError: some values of a config only matter as it runs.
+
+    Parameters
+    ----------
+    pictures : Tensor
+        What it is applied to, (b, 3, h, w).
+    kind : str
+        What the model is called.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error):
+            raise
+        raise ModelError(
+            f"{kind} cannot be applied to pictures of shape {tuple(pictures.shape)} ({_reason(error)}); check the "
+            f"{_CONFIG} of the model"
+        ) from error
+
+
+@contextmanager
 def _one_sentence(name: str) -> Iterator[None]:
     try:
         yield
     except (MemoryError, MissingExtra):
         raise
     except Exception as error:  # a config of wrong values makes the library raise anything
-        reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+        reason = _reason(error)
         if Path(name).is_dir():
             raise FileError(
                 f"{name} cannot be loaded as a Hugging Face model ({reason}); wanted a folder with {_CONFIG} and "
@@ -251,6 +275,10 @@ def _one_sentence(name: str) -> Iterator[None]:
             f"the model {name!r} was not found: there is no such folder, and the Hugging Face hub or its local cache "
             f"did not give it ({reason}); check the name and the connection, or give a folder"
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from entourage.data.preprocessing import Preprocessing
-from entourage.encoders.hub import MASK, POOLER, backbone_from_config, load_backbone
+from entourage.encoders.hub import MASK, POOLER, applied_to, backbone_from_config, load_backbone
 from entourage.encoders.pooling import pooling_layer
 from entourage.errors import InputError
 
@@ -173,7 +173,7 @@ class HuggingFaceEncoder(nn.Module):
         return [module for module in self.backbone.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
 
     def _output(self, pictures: Tensor) -> Any:
-        with torch.no_grad() if self.freeze_backbone else nullcontext():
+        with applied_to(pictures, _kind(self.backbone)), torch.no_grad() if self.freeze_backbone else nullcontext():
             return self.backbone(pixel_values=pictures, **self._any_size)
 
     def _pooled(self, output: Any, maps: Tensor | None) -> Tensor:

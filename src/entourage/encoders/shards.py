@@ -9,7 +9,7 @@ Memory holds one shard at a time, however many there are.
 
 import functools
 import hashlib
-import json
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,11 @@ from entourage.encoders.protocol import Encoder
 from entourage.encoders.saving import encoder_fingerprint
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
+from entourage.runtime.warnings import warn_caller
 from entourage.stores import WorkFolder, check_streamable, whole_file, write_blocks
+from entourage.stores.documents import read_arrays, read_document
 from entourage.stores.filenames import PLAN
+from entourage.values import without_direction
 
 __all__ = ["EmbeddedFile", "embed_to_file", "parts_of"]
 
@@ -117,10 +120,9 @@ def embed_to_file(
     with WorkFolder(parts) as work:
         _begin(work, plan, resume=resume, overwrite=overwrite)
         try:
-            if strict:
-                _forget_incomplete(parts)
+            _forget_unusable(parts, shard_rows(len(images), shard_size), strict=strict)
             _write_missing(parts, encoders, images, options, progress)
-            written = _join(parts, out, images, made_by, overwrite=overwrite)
+            written = _join(parts, out, images, shard_size, made_by, overwrite=overwrite)
         except BaseException:
             if not _finished(parts):  # nothing to go on with
                 work.finish()
@@ -159,7 +161,7 @@ def _begin(work: WorkFolder, plan: dict[str, str], *, resume: bool, overwrite: b
 
 def _read_plan(parts: Path) -> dict[str, str]:
     """The plan of a folder that was written here; of an empty one there is none."""
-    return json.loads((parts / PLAN).read_text(encoding="utf-8")) if (parts / PLAN).exists() else {}
+    return read_document(parts / PLAN, dict) if (parts / PLAN).exists() else {}
 
 
 def _write_missing(
@@ -201,10 +203,11 @@ def _ensemble(of_each: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndar
     return rows, joined / np.sqrt(len(of_each)).astype(joined.dtype)
 
 
-def _join(parts: Path, out: Path, images: Items, encoder: str, *, overwrite: bool) -> EmbeddedFile:
+def _join(parts: Path, out: Path, images: Items, shard_size: int, encoder: str, *, overwrite: bool) -> EmbeddedFile:
     found, dim = [], 0
     corrupt: dict[str, None] = {}
-    for shard in _shards(parts):
+    places = shard_rows(len(images), shard_size)
+    for shard in _shards(parts, places):
         found.append(shard["rows"])
         corrupt |= dict.fromkeys(shard["corrupt"].tolist())
         dim = max(dim, shard["vectors"].shape[1])
@@ -215,7 +218,7 @@ def _join(parts: Path, out: Path, images: Items, encoder: str, *, overwrite: boo
         raise InputError(
             f"none of the {len(images)} pictures can be decoded ({next(iter(corrupt))} is the first); check the files"
         )
-    blocks = (shard["vectors"] for shard in _shards(parts) if len(shard["rows"]))
+    blocks = (shard["vectors"] for shard in _shards(parts, places) if len(shard["rows"]))
     columns = {name: column_of(images, name) for name in ("labels", "cameras", "sequences")}
     known = {name: values[rows] for name, values in columns.items() if values is not None}
     if out.suffix.lower() == ".npy" and len(known) > 1:
@@ -239,17 +242,37 @@ def _shard(parts: Path, number: int) -> Path:
 
 
 def _finished(parts: Path) -> list[Path]:
-    return sorted(parts.glob("[0-9]*.npz"), key=lambda path: int(path.stem))
+    return list(parts.glob("[0-9]*.npz"))
 
 
-def _forget_incomplete(parts: Path) -> None:
-    """Shards that lack a picture are done again: it may have been repaired, and else it is refused now."""
-    for path, shard in zip(_finished(parts), _shards(parts), strict=True):
-        if len(shard["corrupt"]):
+def _forget_unusable(parts: Path, places: Sequence[np.ndarray], *, strict: bool) -> None:
+    """Damaged shards are done again; `strict`, also those that lack a picture: it may have been repaired meanwhile."""
+    for number, rows in enumerate(places):
+        path = _shard(parts, number)
+        if not os.path.lexists(path):
+            continue
+        try:
+            forgotten = len(_read_shard(path, rows)["corrupt"]) > 0 and strict
+        except FileError as error:
+            warn_caller(f"a part of the interrupted run is made again, as it is damaged: {error}")
+            forgotten = True
+        if forgotten:
             path.unlink()
 
 
-def _shards(parts: Path) -> Iterator[Any]:
-    for path in _finished(parts):
-        with np.load(path, allow_pickle=False) as shard:
-            yield shard
+def _shards(parts: Path, places: Sequence[np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
+    for number, rows in enumerate(places):
+        yield _read_shard(_shard(parts, number), rows)
+
+
+def _read_shard(path: Path, place: np.ndarray) -> dict[str, np.ndarray]:
+    """The arrays of a shard; FileError unless they can be those of the rows that belong there."""
+    shard = read_arrays(path, {"rows": (None,)}, "iu") | read_arrays(path, {"corrupt": (None,)}, "U")
+    rows = shard["rows"]
+    shard |= read_arrays(path, {"vectors": (len(rows), None)})
+    complete = len(rows) == len(place) or len(shard["corrupt"])
+    if not complete or len(np.unique(rows)) < len(rows) or not np.isin(rows, place).all():
+        raise FileError(f"{path} has {len(rows)} rows from other places than {place[0]} to {place[-1]}")
+    if without_direction(shard["vectors"]):
+        raise FileError(f"{path}: {without_direction(shard['vectors'])}")
+    return shard

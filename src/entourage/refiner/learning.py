@@ -240,8 +240,9 @@ def _weighings(
         evaluator.scores(scorer, sharpness, blend, pull)
         _show(progress, "choosing how to weigh", number + 1, len(ways))
     best = _best([evaluator], choose)
-    for pull in PULLS if best else ():
-        evaluator.scores(scorer, best.settings.sharpness, best.settings.blend, pull)
+    if best:
+        for pull in PULLS:
+            evaluator.scores(scorer, best.settings.sharpness, best.settings.blend, pull)
     return [each for evaluator in evaluators for each in evaluator.harmless]
 
 

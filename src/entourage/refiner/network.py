@@ -235,7 +235,11 @@ class RelationalNetwork:
         if self.fallback is None or share == 1:
             return own
         other = self.fallback.manner()
-        scorer = self.scorer if self.scorer is self.fallback.scorer else MixedScorer(self.scorer, other.scorer, share)
+        scorer = (
+            self.scorer
+            if self.scorer is self.fallback.scorer
+            else MixedScorer(self.scorer, self.fallback.scorer, share)
+        )
 
         def between(a: float, b: float) -> float:
             return share * a + (1 - share) * b

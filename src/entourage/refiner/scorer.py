@@ -109,6 +109,7 @@ class RelationScorer:
         edges = relations.reshape(-1, relations.shape[-1])
         result = np.empty(len(edges), np.float32)
 
+        @np.errstate(over="ignore", invalid="ignore")  # of a damaged model; whether vectors are finite is checked
         def score(rows: slice) -> None:
             x: FloatArray = edges[rows] - self.centre
             x /= self.spread

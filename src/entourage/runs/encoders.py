@@ -1,6 +1,5 @@
 """The encoder of a run or by name, the columns it was trained on, and pictures it could not decode."""
 
-import json
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.runs.layout import CONFIG, is_partial, partial_of
 from entourage.runtime.randomness import network_to_fill
 from entourage.stores import encoder_of_vectors
+from entourage.stores.documents import read_json
 from entourage.stores.reading import same_file
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ def recorded_columns(models: Iterable[str | Path], source: str | Path) -> dict[s
         if not config.is_file() or not Path(source).is_file():
             continue
         try:
-            described = json.loads(config.read_text(encoding="utf-8"))["data"]
+            described = read_json(config)["data"]
             if same_file(Path(described["source"]), Path(source)):
                 return {name: value for name, value in described["options"].items() if name in COLUMNS}
-        except (ValueError, KeyError, TypeError, AttributeError):  # a damaged run says so when its encoder is loaded
+        except (FileError, KeyError, TypeError, AttributeError):  # a damaged run says so when its encoder is loaded
             continue
     return {}
 

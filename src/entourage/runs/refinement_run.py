@@ -144,7 +144,8 @@ class RefinementRun:
     @cached_property
     def per_query(self) -> dict[str, dict[str, FloatArray]] | None:
         """{"before", "after"} -> {"recall@1", "map@r"} of each query, (N,); None where labels are not known."""
-        if self.items.labels is None or not (self.folder / QUERIES).exists():
+        sets = (self.items, self.refined, self.context, self.context_refined)
+        if any(each is not None and each.labels is None for each in sets) or not (self.folder / QUERIES).exists():
             return None
         shapes = {f"{name}_{when}": (len(self.items),) for name in PER_QUERY for when in _WHEN}
         arrays = read_arrays(self.folder / QUERIES, shapes)

@@ -18,11 +18,10 @@ from entourage.refiner.rerank import MOST_CANDIDATES, Reranked, Reranker
 from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.stores import check_kept, read_vectors, warn_if_one_is_refined
-from entourage.stores.columns import columns_where_present
+from entourage.stores.columns import FORMATS, columns_where_present
 from entourage.stores.rankings import RankedLists, check_rankings_file, read_rankings, write_rankings
 from entourage.stores.reading import existing, named, same_file
 from entourage.stores.replacing import check_file
-from entourage.stores.vectors import FORMATS
 from entourage.values import Embeddings, FloatArray, IntArray, LabelArray, check_unique, shared_codes
 
 __all__ = ["CANDIDATES", "RerankRequest", "RerankResult", "rerank"]

@@ -25,9 +25,9 @@ from entourage.runtime.config import from_toml, to_dict
 from entourage.runtime.declared import COUNT
 from entourage.runtime.progress import Progress
 from entourage.stores import StrPath
+from entourage.stores.columns import FORMATS
 from entourage.stores.documents import read_document
 from entourage.stores.logs import read_log
-from entourage.stores.vectors import FORMATS
 from entourage.systems import system_named
 from entourage.systems.settings import EncoderSettings
 from entourage.values import Embeddings, IntArray, Neighbors, brief

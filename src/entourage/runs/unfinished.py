@@ -1,6 +1,5 @@
 """A training run that is not done: the folder RUN.partial, where it is resumed from."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from entourage.errors import FileError, InputError
 from entourage.runs.layout import CONFIG, LOG, partial_of
 from entourage.stores import StrPath, WorkFolder, check_folder, check_kept
+from entourage.stores.documents import read_json
 from entourage.stores.logs import read_log
 from entourage.systems.settings import NOT_DECISIVE
 
@@ -68,9 +68,9 @@ def begun(work: WorkFolder, config: dict, *, resume: bool) -> Iterator[None]:
 def _check_same_settings(partial: Path, config: dict) -> None:
     """Refuse to go on with other settings, and name the first; the checkpoint, once there is one, looks at data too."""
     try:
-        began = json.loads((partial / CONFIG).read_text(encoding="utf-8"))
+        began = read_json(partial / CONFIG)
         before, now = ({"system": each["system"], **each["settings"]} for each in (began, config))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (FileError, KeyError, TypeError):
         return
     for name, value in now.items():
         if name not in NOT_DECISIVE and before.get(name, value) != value:

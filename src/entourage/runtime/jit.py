@@ -1,16 +1,39 @@
 """Functions compiled by numba, kept on disk from one process to the next where that is possible."""
 
 import contextlib
-from collections.abc import Callable
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
 from entourage.errors import InputError
+from entourage.runtime.warnings import warn_caller
+
+_IGNORED = re.compile(r"Environment variable '(\w+)' is defined but its associated value '(.*)' could")
+
+
+@contextlib.contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Let numba say in a sentence that it ignores a variable; its own warning holds a traceback."""
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        yield
+    for each in given:
+        ignored = _IGNORED.match(str(each.message))
+        if ignored:
+            warn_caller(f"{ignored[1]} is {ignored[2]!r}, which numba does not understand and ignores; correct it")
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
 
 try:
-    import numba
+    with _short_warnings():
+        import numba
 except ValueError as error:  # NUMBA_NUM_THREADS=0, for instance
+    set_to = ", ".join(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
     reason = str(error).rstrip(".")
-    raise InputError(f"numba cannot be loaded: {reason}; correct or unset its NUMBA_ variables") from error
+    raise InputError(f"numba cannot be loaded with {set_to} ({reason}); correct or unset these") from error
 
 __all__ = ["compiled", "inlined"]
 

@@ -11,7 +11,7 @@ from entourage.errors import EntourageWarning
 __all__ = ["collected_warnings", "warn_caller", "warn_caller_once"]
 
 _said: set[str] = set()
-_NOT_THE_CALLER = ("contextlib", "entourage", "sklearn")
+_NOT_THE_CALLER = ("contextlib", "entourage", "importlib", "sklearn")
 
 
 def warn_caller(text: str) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from entourage.errors import FileError
 from entourage.stores.exchange import exchange
-from entourage.stores.paths import StrPath
+from entourage.stores.paths import StrPath, resolved
 
 try:
     import fcntl
@@ -38,7 +38,7 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # this fil
 def staging_of(path: StrPath) -> Path:
     """The hidden folder beside an output that holds it until it is whole; the same by whatever path it is reached."""
     path = Path(path).absolute()
-    return path.parent.resolve() / f".{path.name}{_ENDING}"
+    return resolved(path.parent) / f".{path.name}{_ENDING}"
 
 
 def is_staging(name: str) -> bool:

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from entourage.errors import EntourageWarning, FileError, InputError, few
 from entourage.stores.labels import columns_of_table, is_label_file
 from entourage.stores.paths import StrPath
-from entourage.stores.reading import readable
+from entourage.stores.reading import existing, readable
 from entourage.stores.tables import ID, Column, named_column
 from entourage.values import check_unique, checked_column
 
-__all__ = ["check_named", "columns_where_present", "known_columns"]
+__all__ = ["FORMATS", "check_named", "columns_where_present", "known_columns"]
+
+FORMATS = (".npy", ".npz", ".parquet")
 
 
 def columns_where_present(
@@ -39,7 +41,7 @@ def columns_where_present(
         not that of the ids.
     """
     of_labels = labels is not None and is_label_file(labels)
-    own = _column_names(Path(path))
+    own = _column_names(existing(path, FORMATS, "vectors"))
     others = columns_of_table(labels, id_column, label_column) if labels is not None and of_labels else []
     known_id = id_column is not None and named_column([*own, *others], id_column) is not None
     named_labels = labels is None or of_labels

@@ -55,14 +55,15 @@ def write_down(claims: Sequence[Claim], overwrite: bool) -> None:
 
 def read_change(claim: Claim) -> Change | None:
     """The change that an output is part of; FileError if its file is damaged, or was copied with what it speaks of."""
+    file = claim.staging / CHANGE
+    if not os.path.lexists(file):
+        return None
     try:
-        content = json.loads((claim.staging / CHANGE).read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8") if file.is_file() else "")  # a pipe would never end
         outputs = [_output(*each) for each in content.pop("outputs")]
         change = Change(**content, outputs=outputs)
         own = outputs[change.own]
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise _unknown(claim, f"{CHANGE} in {claim.staging} is damaged") from error
     if inode_of(claim.new) not in (None, own.inode, own.stood and own.stood[0]):
         raise _unknown(claim, "it has been copied since")

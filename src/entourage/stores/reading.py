@@ -139,7 +139,7 @@ def readable(path: Path) -> Iterator[None]:
 def _check_beginning(path: Path) -> None:
     """Refuse a file of another kind by its first bytes: numpy opens whatever it can, by content and not by name."""
     wanted = _BEGINNINGS.get(path.suffix.lower(), b"")
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         seen = file.read(len(wanted))
     if seen != wanted:
         raise FileError(

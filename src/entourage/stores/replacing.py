@@ -10,7 +10,6 @@ Nothing is replaced unless overwriting is allowed. If it is:
 - no two outputs are one file, by whatever paths they are named.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -18,11 +17,20 @@ from pathlib import Path
 from entourage.errors import FileError, InputError
 from entourage.stores.changes import settle
 from entourage.stores.claims import is_staging
+from entourage.stores.documents import read_json
 from entourage.stores.filenames import WRITTEN
-from entourage.stores.paths import StrPath
+from entourage.stores.paths import StrPath, resolved
 from entourage.stores.reading import begins_rightly
 
-__all__ = ["check_apart", "check_file", "check_file_still", "check_folder", "check_folder_still", "check_kept"]
+__all__ = [
+    "check_apart",
+    "check_file",
+    "check_file_still",
+    "check_folder",
+    "check_folder_still",
+    "check_kept",
+    "foreign_in",
+]
 
 _OF_THE_SYSTEM = {".DS_Store", "Thumbs.db"}
 
@@ -87,16 +95,22 @@ def check_folder_still(path: StrPath) -> Path:
         if os.path.lexists(path):
             raise FileError(f"{path} is a file, and is never replaced by a folder; choose another name")
         return path
-    marks = _marks(path)
-    if any(path.iterdir()) and not marks:
+    if any(path.iterdir()) and not _marks(path):
         raise FileError(f"{path} is a folder that Entourage did not write, and is never replaced; choose another name")
-    foreign = next((each for each in path.rglob("*") if not _ours(each.relative_to(path), marks)), None)
+    foreign = foreign_in(path)
     if foreign is not None:
         raise FileError(
-            f"{path} holds {foreign.relative_to(path)}, which Entourage did not put there and which would be lost; "
+            f"{path} holds {foreign}, which Entourage did not put there and which would be lost; "
             "move it away or choose another name"
         )
     return path
+
+
+def foreign_in(folder: Path) -> Path | None:
+    """The first file or folder, as a path within this one, that is not what we write in a folder of its kind."""
+    marks = _marks(folder)
+    inside = (path.relative_to(folder) for path in folder.rglob("*"))
+    return next((path for path in inside if not _ours(path, marks)), None)
 
 
 def check_apart(outputs: Mapping[str, StrPath | None]) -> None:
@@ -136,7 +150,7 @@ def check_kept(outputs: Iterable[StrPath | None], inputs: Iterable[StrPath | Non
         for source in given:
             if _same(output, source):
                 raise InputError(f"{output} is an input; give what is written a name of its own")
-            if _place(output) in {*_place(source).parents, *source.resolve().parents}:
+            if _place(output) in {*_place(source).parents, *resolved(source).parents}:
                 raise InputError(f"{output} holds the input {source}; give what is written a name of its own")
 
 
@@ -165,8 +179,8 @@ def _marks(folder: Path) -> list[str]:
     marks = []
     for mark in WRITTEN:
         try:
-            content = json.loads((folder / mark).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            content = read_json(folder / mark)
+        except FileError:
             continue
         if isinstance(content, dict) and "entourage" in content:
             marks.append(mark)
@@ -182,10 +196,10 @@ def _ours(inside: Path, marks: list[str]) -> bool:
 
 def _place(path: Path) -> Path:
     """Where a file is or will be: links on the way are followed, a link in its place is not."""
-    return path.absolute().parent.resolve() / path.name
+    return resolved(path.absolute().parent) / path.name
 
 
 def _same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
-    return _place(one) == _place(other) or one.resolve() == other.resolve()
+    return _place(one) == _place(other) or resolved(one) == resolved(other)

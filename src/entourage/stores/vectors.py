@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from entourage.errors import FileError, InputError, ModelError, few
 from entourage.runtime.warnings import warn_caller
 from entourage.stores.atomic import Outputs
-from entourage.stores.columns import check_named, known_columns
+from entourage.stores.columns import FORMATS, check_named, known_columns
 from entourage.stores.labels import plain_column, read_labels
 from entourage.stores.paths import StrPath
 from entourage.stores.reading import existing, named, readable
@@ -33,7 +33,6 @@ __all__ = ["check_writable_like", "encoder_of_vectors", "read_vectors", "warn_if
 
 ENCODER = "encoder_fingerprint"
 REFINED = "entourage_refined"
-FORMATS = (".npy", ".npz", ".parquet")
 _VECTOR_NAMES = ("vectors", "vector", "embeddings", "embedding")
 _CAMERA, _SEQUENCE = Column("cameras", ("cameras", "camera")), Column("sequences", ("sequences", "sequence"))
 

@@ -1,12 +1,16 @@
-"""A folder that keeps unfinished work, to be resumed: RUN.partial, VECTORS.parts."""
+"""A folder that keeps unfinished work, to be resumed: RUN.partial, VECTORS.parts.
+
+It is deleted when the work is done, unless a user has put something of theirs into it meanwhile.
+"""
 
 from types import TracebackType
 from typing import Any
 
+from entourage.runtime.warnings import warn_caller
 from entourage.stores.atomic import write_json
 from entourage.stores.changes import claimed
 from entourage.stores.paths import StrPath
-from entourage.stores.replacing import check_folder
+from entourage.stores.replacing import check_folder, foreign_in
 
 __all__ = ["WorkFolder"]
 
@@ -43,7 +47,7 @@ class WorkFolder:
 
     def undo(self) -> None:
         """Delete the folder; what was there before comes back."""
-        self._claim.delete()
+        self._delete()
         self._claim.restore()
 
     def keep(self) -> None:
@@ -53,7 +57,17 @@ class WorkFolder:
     def finish(self) -> None:
         """Delete the folder: the work is done."""
         self.keep()
-        self._claim.delete()
+        self._delete()
+
+    def _delete(self) -> None:
+        foreign = foreign_in(self.path)
+        if foreign is None:
+            self._claim.delete()
+            return
+        warn_caller(
+            f"{self.path} is no longer needed but holds {foreign}, which Entourage did not put there; "
+            "move that away and delete the folder"
+        )
 
     def __enter__(self) -> "WorkFolder":
         return self

@@ -1,6 +1,10 @@
-"""The whole state of a run in one safetensors file: weights, best weights, optimiser, history."""
+"""The whole state of a run in one safetensors file: weights, best weights, optimiser, history.
+
+A checksum of it all is among them: a file that was damaged is not resumed from.
+"""
 
 import json
+import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,11 +15,13 @@ from torch.optim import Optimizer
 
 from entourage.errors import FileError
 from entourage.stores import whole_file
+from entourage.stores.reading import regular
 from entourage.training.history import History
 from entourage.training.settings import Checkpointing
 
 __all__ = ["copied", "is_checkpoint", "load_checkpoint", "save_checkpoint"]
 
+_CHECKSUM = "checksum"
 _LENGTH, _BEGINNING = 8, b'{"__metadata__":{"state":'  # safetensors: the length of the header, then the header
 
 
@@ -65,7 +71,8 @@ def save_checkpoint(
                 tensors[f"optimizer.{slot}"] = value.contiguous()
             else:
                 numbers[slot] = value
-    state = {"fingerprint": checkpointing.fingerprint, "history": asdict(history), "optimizer": numbers}
+    state: dict[str, Any] = {"fingerprint": checkpointing.fingerprint, "history": asdict(history), "optimizer": numbers}
+    state[_CHECKSUM] = _checksum(state, tensors)
     try:
         with whole_file(checkpointing.path, ours=is_checkpoint) as temporary:
             save_file(tensors, temporary, metadata={"state": json.dumps(state)})
@@ -114,20 +121,32 @@ def load_checkpoint(
 
     path = checkpointing.path
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(regular(path, "the checkpoint"), framework="pt") as file:
             state = json.loads(file.metadata()["state"])
-            history, belongs_to = History(**state["history"]), state["fingerprint"]
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise FileError(f"the checkpoint {path} cannot be read ({error}); delete it and start again") from error
-    if belongs_to != checkpointing.fingerprint:
+        if state.pop(_CHECKSUM) != _checksum(state, tensors):
+            raise ValueError("it is not as it was written")
+    except (SafetensorError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        raise FileError(f"the checkpoint {path} cannot be read ({reason}); delete it and start again") from error
+    if state["fingerprint"] != checkpointing.fingerprint:
         raise FileError(
             f"the checkpoint {path} belongs to other data or settings, or began with other weights; resume with "
             "the same ones, or delete it"
         )
     model.load_state_dict(_part(tensors, "model."))
-    _load_optimizer(optimizer, _part(tensors, "optimizer.") | state.get("optimizer", {}))
-    return history, _part(tensors, "best.")
+    _load_optimizer(optimizer, _part(tensors, "optimizer.") | state["optimizer"])
+    return History(**state["history"]), _part(tensors, "best.")
+
+
+def _checksum(state: dict[str, Any], tensors: dict[str, Tensor]) -> int:
+    """Of everything in a checkpoint but the checksum itself."""
+    checksum = zlib.crc32(json.dumps(state, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        described = f"{name} {tensor.dtype} {tuple(tensor.shape)}"
+        content = tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
+        checksum = zlib.crc32(content, zlib.crc32(described.encode(), checksum))
+    return checksum
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

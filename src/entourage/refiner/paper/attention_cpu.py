@@ -22,6 +22,7 @@ from entourage.values import FloatArray
 __all__ = ["offer", "refined"]
 
 ITEMS_AT_ONCE, FEWEST_AT_ONCE = 1024, 128  # a small set is cut into eight parts, so that several threads share it
+_BEYOND_FLOAT32 = np.errstate(over="ignore", invalid="ignore")  # of a damaged model; vectors are checked when made
 
 
 def offer(block: Projections, context: Tensor, finished: bool, table: Tensor) -> None:
@@ -33,6 +34,7 @@ def offer(block: Projections, context: Tensor, finished: bool, table: Tensor) ->
     bias = np.concatenate([_bias(key.inner), _bias(value.inner)])
     scratch = _Scratch()
 
+    @_BEYOND_FLOAT32
     def prepare(rows: slice) -> None:
         part = filled[rows]
         np.matmul(items[rows], weight.T, out=part)
@@ -54,6 +56,7 @@ def refined(block: Projections, e: Tensor, offered: Offer, rows: Tensor, result:
     query, key, value = block.query, block.key.outer, block.value.outer
     scratch = _Scratch()
 
+    @_BEYOND_FLOAT32
     def refine(part: slice) -> None:
         x = items[part]
         one, other = (scratch.room(which, len(x), x.shape[1], x.dtype) for which in (0, 1))

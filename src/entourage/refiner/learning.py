@@ -139,7 +139,7 @@ def _choose_base(
     rounds = (
         lambda: [(shrinkage, 0) for shrinkage in SHRINKAGES],
         lambda: [(best[0], steps) for steps in HEAD_STEPS],
-        lambda: [(shrinkage, best[1]) for shrinkage in SHRINKAGES],
+        lambda: [(shrinkage, best[1]) for shrinkage in _next_to(best[0])],
     )
     for number, candidates in enumerate(rounds):
         known = {each.settings for each in tried}
@@ -157,6 +157,12 @@ def _choose_base(
         galleries = {best: galleries[best]}
         _show(progress, "choosing a base map", number + 1, len(rounds))
     return best, galleries[best], raw, tried
+
+
+def _next_to(shrinkage: float) -> tuple[float, ...]:
+    """It and what stands beside it: a head takes long to train for each."""
+    place = SHRINKAGES.index(shrinkage)
+    return SHRINKAGES[max(place - 1, 0) : place + 2]
 
 
 def _careful_blends(settings: RefinerSettings) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from entourage.baselines.method import Method, best_scored, candidates_first, cosine_blocks
+from entourage.baselines.method import Method, best_of_gallery, best_scored, candidates_first, cosine_blocks
 from entourage.neighbors import search
 from entourage.runtime.checks import check_not_negative, check_whole
 from entourage.values import Embeddings, Neighbors
@@ -74,8 +74,19 @@ class SuperGlobal(Method):
         found = search(items, k=min(self.candidates, len(items) - 1)).rows
         vectors = items.vectors.astype(np.float64)
         for block, cosines in cosine_blocks(items):
-            scores = np.stack([self._scores(vectors, found[query], query) for query in range(block.start, block.stop)])
+            scores = self._scores(vectors[block], vectors, found[block])
             yield block, best_scored(items, block, candidates_first(cosines, found[block], scores), k)
 
-    def _scores(self, vectors: np.ndarray, candidates: np.ndarray, query: int) -> np.ndarray:
-        return rescored(vectors[query], refined_candidates(vectors[candidates], self.k, self.beta), self.k)
+    def _rank_in(self, queries: Embeddings, gallery: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        found = search(queries, gallery, min(self.candidates, len(gallery))).rows
+        own, vectors = queries.vectors.astype(np.float64), gallery.vectors.astype(np.float64)
+        for block, cosines in cosine_blocks(gallery, queries=queries):
+            scores = self._scores(own[block], vectors, found[block])
+            yield block, best_of_gallery(gallery, candidates_first(cosines, found[block], scores), k)
+
+    def _scores(self, queries: np.ndarray, vectors: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Scores (n, M) of the candidates `found` of queries (n, d) among vectors (N, d)."""
+        pairs = zip(queries, found, strict=True)
+        return np.stack(
+            [rescored(q, refined_candidates(vectors[rows], self.k, self.beta), self.k) for q, rows in pairs]
+        )

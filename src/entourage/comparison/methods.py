@@ -155,6 +155,13 @@ class Refined(VectorMethod):
             return items.replace_vectors(self._refiner(items).fit_transform(items.without_labels()).vectors)
         return self.refiner_.transform(items, context=items)
 
+    def _moved_both(self, queries: Embeddings, gallery: Embeddings) -> tuple[Embeddings, Embeddings]:
+        if self.universal:  # it judges by the gallery alone
+            moved = self._refiner(gallery).fit_transform_both(queries, gallery.without_labels())
+        else:
+            moved = self.refiner_.transform_both(queries, gallery)
+        return queries.replace_vectors(moved[0].vectors), gallery.replace_vectors(moved[1].vectors)
+
     def _refiner(self, items: Embeddings) -> Any:
         """The refiner of the recipe, unfitted, with no more neighbours than items attend to."""
         own: dict[str, Any] = {}

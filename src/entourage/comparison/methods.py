@@ -103,8 +103,8 @@ class MethodSpec:
 
     @property
     def is_refiner(self) -> bool:
-        """Whether it is one of the refiners of this package."""
-        return isinstance(self.build(**self.fixed), Refined)
+        """Whether it is one of the refiners of this package, re-ranking by one of them included; others are rivals."""
+        return isinstance(self.build(**self.fixed), Refined | RerankedSearch)
 
     @property
     def is_trained(self) -> bool:

@@ -83,7 +83,8 @@ def tasks_of(protocols: Iterable[str], training: Embeddings, test: Embeddings, s
     Returns
     -------
     list of Task
-        In the order of the protocols. A sparse gallery for which no two classes have enough items is left out.
+        In the order of the protocols. A sparse gallery for which no two classes have enough items is left out, and
+        so are distractors where all training classes are test classes.
 
     Examples
     --------
@@ -130,9 +131,11 @@ def _sparse(training: Embeddings, test: Embeddings, seed: int) -> Iterator[Task]
             queries, gallery = _thinned(test, kept, seed)
             yield Task("sparse", queries, gallery, kind, _counted(queries, gallery))
     few = np.where(sizes > 1, np.minimum(sizes - 1, _OF_DISTRACTED), 0)
-    if few.any():
+    strangers = np.flatnonzero(~np.isin(*shared_codes(labels_of(training), labels_of(test))))
+    if few.any() and strangers.size:
         queries, gallery = _thinned(test, few, seed)
-        others = _distractors(training, test, DISTRACTORS * len(gallery), seed)
+        drawn = generator(seed, _OTHERS).permutation(strangers)[: DISTRACTORS * len(gallery)]
+        others = training.take(np.sort(drawn))
         note = f"{_counted(queries, gallery)} and {len(others)} distractors, training items of no test class"
         yield Task("sparse", queries, _joined(gallery, others), "distractors", note)
 
@@ -182,12 +185,6 @@ def _thinned(test: Embeddings, kept: IntArray, seed: int) -> tuple[Embeddings, E
     in_gallery = place < own
     asks = (own > 0) & ~in_gallery & (place < own + asking)
     return test.take(asks), test.take(in_gallery)
-
-
-def _distractors(training: Embeddings, test: Embeddings, count: int, seed: int) -> Embeddings:
-    others = training.take(~np.isin(*shared_codes(labels_of(training), labels_of(test))))
-    drawn = generator(seed, _OTHERS).permutation(len(others))[:count]
-    return others.take(np.sort(drawn))
 
 
 def _joined(gallery: Embeddings, others: Embeddings) -> Embeddings:

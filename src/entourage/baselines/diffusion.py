@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, dia_array
 
 from entourage.baselines.method import Method, best_of_gallery, best_scored, cosine_blocks
 from entourage.neighbors import search
+from entourage.neighbors.sharing import nearest_others
 from entourage.runtime.checks import check_not_negative, check_share, check_whole
 from entourage.values import Embeddings, Neighbors
 
@@ -24,7 +25,7 @@ def mutual_graph(items: Embeddings, k: int, gamma: float) -> csr_array:
     W_ij = max(s_ij, 0)^gamma where i and j are among each other's k nearest, and D holds the row sums of W. An item
     without a mutual neighbour has an empty row.
     """
-    rows = search(items, k=k).rows
+    rows = nearest_others(items, k).rows
     weights = np.maximum(_similarities(items.vectors, rows), 0) ** gamma
     edges = (rows.ravel(), np.arange(len(items) + 1) * k)
     shape = (len(items), len(items))

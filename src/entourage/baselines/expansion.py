@@ -10,6 +10,7 @@ import numpy as np
 
 from entourage.baselines.method import Method, VectorMethod, with_vectors
 from entourage.neighbors import search, search_blocks
+from entourage.neighbors.sharing import nearest_others
 from entourage.runtime.checks import check_not_negative, check_share, check_whole
 from entourage.values import Embeddings, Neighbors
 
@@ -49,7 +50,7 @@ class _Expansion(Method):
         """The expanded items; gallery_too: whether what is added in a step has been expanded in those before."""
         if len(items) == 1:  # nobody to expand by
             return items
-        found = search(items, k=min(self.k, len(items) - 1))
+        found = nearest_others(items, min(self.k, len(items) - 1))
         expanded = items
         for _ in range(self.steps):
             expanded = expand_queries(expanded, expanded if gallery_too else items, found, self.alpha)
@@ -60,7 +61,7 @@ class _Expansion(Method):
     ) -> tuple[Embeddings, Embeddings]:
         """Queries expanded by the gallery, step by step with it if it is expanded among itself, too."""
         found = search(queries, gallery, min(self.k, len(gallery)))
-        inside = search(gallery, k=min(self.k, len(gallery) - 1)) if gallery_too else None
+        inside = nearest_others(gallery, min(self.k, len(gallery) - 1)) if gallery_too else None
         expanded, among = queries, gallery
         for _ in range(self.steps):
             expanded = expand_queries(expanded, among, found, self.alpha)

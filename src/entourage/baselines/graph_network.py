@@ -9,13 +9,17 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array, dia_array, vstack
 
-from entourage.baselines.method import Method, best_of_gallery, best_scored, cosine_blocks
+from entourage.baselines.method import Method, best_of_gallery, best_scored, blocks_of, cosine_blocks
 from entourage.neighbors import search
 from entourage.neighbors.reciprocal import neighbor_sets
+from entourage.neighbors.sharing import nearest_others
 from entourage.runtime.checks import check_not_negative, check_whole
 from entourage.values import Embeddings, Neighbors
 
 __all__ = ["GraphNetwork", "propagated_features"]
+
+_FULL = 0.15  # the share of features that are not 0
+_MOST_VALUES = 2**25  # of a full matrix: 256 MiB
 
 
 def propagated_features(items: Embeddings, k1: int, k2: int, alpha: float, layers: int) -> csr_array:
@@ -30,7 +34,7 @@ def propagated_features(items: Embeddings, k1: int, k2: int, alpha: float, layer
 
 
 def _nearest(items: Embeddings, k1: int, k2: int) -> Neighbors:
-    return search(items, k=min(max(k1, k2) - 1, len(items) - 1) or 1)
+    return nearest_others(items, min(max(k1, k2) - 1, len(items) - 1) or 1)
 
 
 def _layers(
@@ -86,6 +90,21 @@ def _first_features(
     return vstack(parts, format="csr")
 
 
+def _products(
+    own: csr_array, features: csr_array, items: Embeddings, queries: Embeddings | None = None
+) -> Iterator[np.ndarray]:
+    """Products (n, N) of the queries' features with those of all items, in the blocks of `cosine_blocks`.
+
+    Many layers, or few items, leave little that is 0: then full matrices are multiplied sooner than sparse ones.
+    """
+    count = features.shape[0]
+    full = count**2 <= _MOST_VALUES and features.nnz > _FULL * count**2
+    by_feature = features.toarray().T if full else features.T.tocsr()
+    for block in blocks_of(items, queries=queries):
+        part = own[block]
+        yield part.toarray() @ by_feature if full else (part @ by_feature).toarray()
+
+
 class GraphNetwork(Method):
     """Rank by the cosine of features that were passed along the graph of nearest neighbours; the others follow.
 
@@ -118,16 +137,13 @@ class GraphNetwork(Method):
 
     def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         features = propagated_features(items, self.k1, self.k2, self.alpha, self.layers)
-        by_feature = features.T.tocsr()
-        for block, cosines in cosine_blocks(items):
-            scores = (features[block] @ by_feature).toarray()
+        for (block, cosines), scores in zip(cosine_blocks(items), _products(features, features, items), strict=True):
             yield block, best_scored(items, block, np.where(scores > 0, scores, cosines - 2), k)
 
     def _rank_in(self, queries: Embeddings, gallery: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         own, features = query_features(queries, gallery, self.k1, self.k2, self.alpha, self.layers)
-        by_feature = features.T.tocsr()
-        for block, cosines in cosine_blocks(gallery, queries=queries):
-            scores = (own[block] @ by_feature).toarray()
+        blocks = cosine_blocks(gallery, queries=queries)
+        for (block, cosines), scores in zip(blocks, _products(own, features, gallery, queries), strict=True):
             yield block, best_of_gallery(gallery, np.where(scores > 0, scores, cosines - 2), k)
 
 

@@ -18,6 +18,7 @@ from entourage.errors import InputError, NotFittedError
 from entourage.neighbors import search_blocks
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.refiner.memory import with_fitted
+from entourage.runtime.sharing import shared
 from entourage.values import Embeddings, FloatArray, Neighbors, label_codes
 
 __all__ = ["Chain", "LinearMap", "Method", "PointwiseMethod", "Raw", "VectorMethod", "with_random_state"]
@@ -356,12 +357,35 @@ def cosine_blocks(
 
     The queries are the items themselves unless others are given.
     """
+    asking = items if queries is None else queries
+    size = _block_size(items, at_most)
+    if len(items) * len(asking) > _VALUES_AT_ONCE:  # too many to be kept
+        vectors = items.vectors.astype(np.float64)
+        own = vectors if asking is items else asking.vectors.astype(np.float64)
+        yield from ((block, own[block] @ vectors.T) for block in _slices(len(own), size))
+        return
+    cosines = shared(("cosines", size), (asking.vectors, items.vectors), lambda: _cosines(asking, items, size))
+    yield from ((block, cosines[block]) for block in _slices(len(asking), size))
+
+
+def _cosines(queries: Embeddings, items: Embeddings, size: int) -> np.ndarray:
+    """All similarities (n, N), block by block, as a product of another shape may be rounded otherwise."""
     vectors = items.vectors.astype(np.float64)
-    own = vectors if queries is None else queries.vectors.astype(np.float64)
-    size = int(np.clip(_VALUES_AT_ONCE // len(items), 1, at_most))
-    for start in range(0, len(own), size):
-        block = slice(start, min(start + size, len(own)))
-        yield block, own[block] @ vectors.T
+    own = vectors if queries is items else queries.vectors.astype(np.float64)
+    return np.concatenate([own[block] @ vectors.T for block in _slices(len(own), size)])
+
+
+def blocks_of(items: Embeddings, at_most: int = 512, queries: Embeddings | None = None) -> Iterator[slice]:
+    """Yield the blocks of queries that `cosine_blocks` goes through."""
+    return _slices(len(items if queries is None else queries), _block_size(items, at_most))
+
+
+def _block_size(items: Embeddings, at_most: int) -> int:
+    return int(np.clip(_VALUES_AT_ONCE // len(items), 1, at_most))
+
+
+def _slices(count: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
 def best_scored(items: Embeddings, block: slice, scores: np.ndarray, k: int) -> Neighbors:

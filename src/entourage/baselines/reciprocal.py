@@ -12,7 +12,10 @@ from scipy.sparse import csr_array, vstack
 from entourage.baselines.method import Method, best_of_gallery, best_scored, cosine_blocks
 from entourage.neighbors import search
 from entourage.neighbors.reciprocal import expanded_sets, mutual_sets, neighbor_sets, reciprocal_sets
+from entourage.neighbors.sharing import nearest_others
 from entourage.runtime.checks import check_share, check_whole
+from entourage.runtime.jit import compiled
+from entourage.runtime.sharing import shared
 from entourage.values import BoolArray, Embeddings, IntArray, Neighbors
 
 __all__ = ["KReciprocal", "jaccard_distances", "query_encodings", "reciprocal_encodings"]
@@ -24,12 +27,16 @@ def reciprocal_encodings(items: Embeddings, k1: int, k2: int) -> csr_array:
     V_ij ~ exp(-d_ij) for j in R*(i), then averaged over i and its k2 - 1 nearest. R*(i) is the expanded reciprocal set
     of i; see neighbors/reciprocal.py.
     """
-    nearest = search(items, k=min(max(k1, k2 - 1), len(items) - 1)).rows
+    nearest = nearest_others(items, min(max(k1, k2 - 1), len(items) - 1)).rows
     return _averaged(_own_encodings(items, nearest, k1), nearest, k2)
 
 
 def _own_encodings(items: Embeddings, nearest: IntArray, k1: int) -> csr_array:
     """Encodings V (N, N) before they are averaged."""
+    return shared(("encodings", k1), (items.vectors, items.ids), lambda: _encoded(items, nearest, k1))
+
+
+def _encoded(items: Embeddings, nearest: IntArray, k1: int) -> csr_array:
     expanded = vstack([members for _, members in reciprocal_sets(nearest, k1)], format="csr")
     weights = np.concatenate([_near(cosines, expanded[block]) for block, cosines in cosine_blocks(items)])
     totals = np.add.reduceat(weights, expanded.indptr[:-1])
@@ -50,7 +57,7 @@ def query_encodings(queries: Embeddings, gallery: Embeddings, k1: int, k2: int) 
     nothing.
     """
     most = len(gallery)
-    inside = search(gallery, k=min(max(k1, k2 - 1), most - 1))
+    inside = nearest_others(gallery, min(max(k1, k2 - 1), most - 1))
     found = search(queries, gallery, min(max(k1, k2 - 1), most))
     encodings = _own_encodings(gallery, inside.rows, k1)
     reach = np.full(most, -np.inf) if k1 > inside.k else inside.similarities[:, k1 - 1]
@@ -83,13 +90,26 @@ def jaccard_distances(encodings: csr_array, by_item: csr_array, block: slice) ->
     encodings sum to 1, the denominator is 2 - the numerator.
     """
     queries = encodings[block]
-    shared = np.empty(queries.shape)
-    for row in range(len(shared)):
-        own = slice(*queries.indptr[row : row + 2])
-        others = by_item[queries.indices[own]]  # who else has a part in each item of the query's encoding
-        least = np.minimum(others.data, np.repeat(queries.data[own], np.diff(others.indptr)))
-        shared[row] = np.bincount(others.indices, least, minlength=len(shared[row]))
-    return 1 - shared / (2 - shared)
+    overlap = np.zeros(queries.shape)
+    add_overlap(overlap, *(part for each in (queries, by_item) for part in (each.indptr, each.indices, each.data)))
+    return 1 - overlap / (2 - overlap)
+
+
+@compiled
+def add_overlap(
+    overlap: np.ndarray,
+    starts: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    item_starts: np.ndarray,
+    owners: np.ndarray,
+    parts: np.ndarray,
+) -> None:
+    """Add sum_l min(V_ql, V_pl) to overlap (n, N), of n sparse encodings and all N by item."""
+    for query in range(len(starts) - 1):
+        for own in range(starts[query], starts[query + 1]):
+            for other in range(item_starts[indices[own]], item_starts[indices[own] + 1]):
+                overlap[query, owners[other]] += min(values[own], parts[other])
 
 
 class KReciprocal(Method):

@@ -18,6 +18,7 @@ from entourage.comparison.validation import Validation
 from entourage.errors import EntourageError
 from entourage.evaluation import evaluate_in_gallery, evaluate_ranking
 from entourage.runtime.progress import Progress
+from entourage.runtime.sharing import SharedWork, sharing
 from entourage.values import Embeddings
 
 __all__ = ["score_methods", "scored_queries"]
@@ -71,9 +72,12 @@ def score_methods(
         Of one method, a result for each task. One that cannot work with these items is left out with its reason.
     """
     work = Work(training, tasks, seeds, at, cache(partial(Validation, training)), split)
+    kept = SharedWork()
     for number, spec in enumerate(specs):
         gc.collect()  # what the method before left behind is not to be counted as free for this one
-        yield _results(spec, work, _reporter(progress, number, len(specs), seeds))
+        with sharing(kept):
+            results = _results(spec, work, _reporter(progress, number, len(specs), seeds))
+        yield results
     if progress:
         progress("comparing", len(specs) * seeds, len(specs) * seeds)
 

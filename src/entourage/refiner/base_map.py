@@ -9,7 +9,7 @@ import numpy as np
 
 from entourage.errors import ModelError
 from entourage.refiner.gathering import normalise
-from entourage.training.linear_maps import eigen, head_maps, inverse_roots, within_class_covariance
+from entourage.training.linear_maps import head_maps, inverse_roots, within_class_eigen
 from entourage.values import Embeddings, FloatArray, IntArray, without_direction
 
 __all__ = ["NO_MAP", "apply_base_map", "learn_base_maps"]
@@ -64,7 +64,7 @@ def learn_base_maps(
     dict
         The map (d, d) float32 of each candidate.
     """
-    values, axes = eigen(within_class_covariance(vectors, codes))
+    values, axes = within_class_eigen(vectors, codes)
     values = values if values.any() else np.ones_like(values)  # classes of one vector each: nothing to whiten
     maps: dict[tuple[float, int], FloatArray] = {}
     for shrinkage in dict.fromkeys(shrinkage for shrinkage, _ in candidates):

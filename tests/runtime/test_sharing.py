@@ -46,7 +46,7 @@ def test_what_could_change_is_not_kept_and_what_is_not_enough_is_replaced():
 
 
 def test_the_oldest_is_forgotten_and_no_address_is_used_twice():
-    work, calls = SharedWork(most=2), []
+    work, calls = SharedWork(most=2 * (frozen().nbytes + 8)), []
     with sharing(work):
         for seed in range(50):  # arrays that are freed, and whose place the next one may take
             array = frozen(seed)

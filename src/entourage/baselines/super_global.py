@@ -94,23 +94,22 @@ class SuperGlobal(Method):
         self, queries: np.ndarray, vectors: np.ndarray, found: np.ndarray, pairs: np.ndarray | None
     ) -> np.ndarray:
         """Scores (n, M) of the candidates `found` of queries (n, d) among vectors (N, d)."""
-        scores = np.empty(found.shape)
+        scores, every, k = np.empty(found.shape), np.arange(found.shape[1]), min(self.k, found.shape[1] - 1)
         for row, (query, rows) in enumerate(zip(queries, found, strict=True)):
             candidates = vectors[rows]
-            similarities = candidates @ candidates.T if pairs is None else pairs[rows[:, None], rows]
-            scores[row] = candidate_scores(query, candidates, similarities, self.k, self.beta)
+            near = _nearest(candidates @ candidates.T, every, k) if pairs is None else _nearest(pairs, rows, k)
+            scores[row] = candidate_scores(query, candidates, *near, self.k, self.beta)
         return scores
 
 
 def candidate_scores(
-    query: np.ndarray, candidates: np.ndarray, similarities: np.ndarray, k: int, beta: float
+    query: np.ndarray, candidates: np.ndarray, near: np.ndarray, similarities: np.ndarray, k: int, beta: float
 ) -> np.ndarray:
     """`rescored` of `refined_candidates`, (M,), without refining those that the query is not expanded by.
 
-    query (d,), candidates (M, d) and their similarities to each other (M, M).
+    query (d,), candidates (M, d), and of each the nearest others, which of them and their similarities (M, k).
     """
-    near, weights = _nearest(similarities, min(k, len(candidates) - 1))
-    weights = beta * np.maximum(weights, 0)
+    weights = beta * np.maximum(similarities, 0)
     totals = 1 + weights.sum(axis=1)
 
     def products(vector: np.ndarray) -> np.ndarray:
@@ -133,13 +132,13 @@ def _all_pairs(items: Embeddings) -> np.ndarray | None:
 
 
 @compiled
-def _nearest(similarities: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest others of each of M items, rows and similarities (M, k), by their similarities (M, M)."""
-    count = len(similarities)
+def _nearest(pairs: np.ndarray, found: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest others of each of M items `found` among N: which of the M and how similar, (M, k); pairs (N, N)."""
+    count = len(found)
     rows, values = np.zeros((count, k), np.int64), np.full((count, k), -np.inf)
     for item in range(count):
         for other in range(count):
-            value = similarities[item, other]
+            value = pairs[found[item], found[other]]
             if k and other != item and value > values[item, k - 1]:
                 place = k - 1
                 while place > 0 and values[item, place - 1] < value:

@@ -11,11 +11,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["SharedWork", "is_shared", "shared", "sharing"]
+__all__ = ["SharedWork", "digest", "is_shared", "shared", "sharing", "size_of"]
 
 _Result = TypeVar("_Result")
 
@@ -26,10 +27,10 @@ class SharedWork:
     Parameters
     ----------
     most : int
-        How many are kept.
+        How many bytes of arrays are kept; the last result is, whatever its size.
     """
 
-    def __init__(self, most: int = 48) -> None:
+    def __init__(self, most: int = 2**29) -> None:
         self._most = most
         self._kept: OrderedDict[Hashable, tuple[tuple[np.ndarray, ...], Any]] = OrderedDict()
 
@@ -44,7 +45,7 @@ class SharedWork:
     def keep(self, name: Hashable, arrays: tuple[np.ndarray, ...], result: Any) -> None:
         """Keep a result, in the place of what was kept under its name."""
         self._kept[_key(name, arrays)] = arrays, result
-        while len(self._kept) > self._most:
+        while len(self._kept) > 1 and sum(size_of(part) for part in self._kept.values()) > self._most:
             self._kept.popitem(last=False)
 
 
@@ -97,6 +98,25 @@ def shared(
         known = compute()
         work.keep(name, arrays, known)
     return known
+
+
+def digest(*arrays: np.ndarray) -> str:
+    """What tells arrays from others by their content, wherever they lie."""
+    found = blake2b(digest_size=16)
+    for array in arrays:
+        found.update(repr((array.shape, array.dtype)).encode())
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
+
+
+def size_of(result: Any) -> int:
+    """How many bytes the arrays of a result have, those that it holds as parts or attributes included."""
+    if isinstance(result, np.ndarray):
+        return result.nbytes
+    if isinstance(result, tuple | list):
+        return sum(map(size_of, result))
+    parts = result if isinstance(result, dict) else getattr(result, "__dict__", {})
+    return sum(map(size_of, parts.values()))
 
 
 def _key(name: Hashable, arrays: tuple[np.ndarray, ...]) -> Hashable:

@@ -7,8 +7,8 @@ from operator import add
 
 import numpy as np
 
-from entourage.comparison.intervals import resampled
 from entourage.comparison.results import Comparison, MethodResult
+from entourage.evaluation.bootstrap import resampled
 
 __all__ = ["pooled"]
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array, dia_array
 
-from entourage.baselines.method import Method, best_of_gallery, best_scored, cosine_blocks
+from entourage.baselines.method import Method
+from entourage.baselines.ranking import best_of_gallery, best_scored, cosine_blocks
 from entourage.neighbors import search
 from entourage.neighbors.sharing import nearest_others
 from entourage.runtime.checks import check_not_negative, check_share, check_whole

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array, dia_array, vstack
 
-from entourage.baselines.method import Method, best_of_gallery, best_scored, blocks_of, cosine_blocks
+from entourage.baselines.method import Method
+from entourage.baselines.ranking import best_of_gallery, best_scored, blocks_of, cosine_blocks
 from entourage.neighbors import search
 from entourage.neighbors.reciprocal import neighbor_sets
 from entourage.neighbors.sharing import nearest_others

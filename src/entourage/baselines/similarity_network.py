@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage.baselines.method import best_of_gallery, best_scored, candidates_first, cosine_blocks, training_codes
+from entourage.baselines.method import training_codes
+from entourage.baselines.ranking import best_of_gallery, best_scored, candidates_first, cosine_blocks
 from entourage.evaluation import evaluate_ranking
 from entourage.neighbors import search
 from entourage.runtime.randomness import generator

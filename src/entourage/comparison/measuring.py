@@ -28,7 +28,7 @@ from entourage.values import Embeddings, as_embeddings, labels_of, shared_codes
 
 __all__ = ["check_single", "compare", "compare_halves", "compare_split"]
 
-_MOST_SEEDS = 1_000  # with each of them every method is fitted anew
+_MOST_SEEDS = 1_000  # or class splits: with each of them every method is fitted anew
 
 
 @shows_progress
@@ -129,7 +129,7 @@ def compare_halves(
     Comparison
         Of the queries of all splits.
     """
-    check_whole("splits", splits, 1)
+    check_whole("splits", splits, least=1, most=_MOST_SEEDS)
     described = (
         "half of the classes" if splits == 1 else f"the first half of the classes and {splits - 1} random halves"
     )

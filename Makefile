@@ -35,7 +35,7 @@ bench-scaling: .venv/.bench
 	$(BIN)/python benchmarks/speed/scaling.py
 
 bench-quality: .venv/.train
-	$(BIN)/python benchmarks/compare_real.py
+	$(BIN)/python benchmarks/compare_real.py --half $(or $(HALF),train)
 
 bench-baselines: .venv/.train
 	$(BIN)/python benchmarks/baselines_small.py

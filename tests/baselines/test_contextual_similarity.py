@@ -62,7 +62,7 @@ def test_the_loss_equals_loops_and_leaves_out_queries_without_a_match(clusters):
     network = SimilarityNetwork(anchors=5, width=16, layers=1).eval()
     queries = [2, 11, 20]
     found = torch.tensor([nearest(items, query)[:6] for query in queries])
-    features = affinities(torch.tensor(items.vectors), torch.tensor(queries), found, 6, 5)
+    features = affinities(torch.tensor(items.vectors)[torch.tensor(queries)], torch.tensor(items.vectors), found, 6, 5)
     same = torch.tensor([[True, False, True, False, False, False], [False] * 6, [False, True, *[False] * 4]])
     contrastive, apart = [], []
     for place, query in enumerate(queries):

@@ -61,3 +61,10 @@ def test_it_helps_where_classes_overlap(clusters, ranked):
         return (items.labels[rows] == items.labels[:, None]).mean()
 
     assert precision(GraphNetwork()) > precision(GraphNetwork(k1=1, k2=1, layers=1)) + 0.05
+
+
+def test_full_and_sparse_products_rank_alike(clusters, ranked, monkeypatch):
+    items, method = clusters(48), GraphNetwork(10, 4, 2.0, 2)
+    full = ranked(method, items, 47)
+    monkeypatch.setattr("entourage.baselines.graph_network._FULL", 2.0)
+    np.testing.assert_array_equal(ranked(method, items, 47), full)

@@ -156,7 +156,7 @@ def test_two_items_find_each_other(name, training, clusters, ranked):
 def test_few_queries_at_a_time_are_ranked_as_all_at_once(name, clusters, ranked, monkeypatch):
     items, method = clusters(48), METHODS[name]()
     at_once = ranked(method, items, 47)
-    monkeypatch.setattr("entourage.baselines.method._VALUES_AT_ONCE", 48 * 7)
+    monkeypatch.setattr("entourage.baselines.ranking._VALUES_AT_ONCE", 48 * 7)
     assert [block.stop - block.start for block, _ in method.rank(items, 47)] == [7] * 6 + [6]
     np.testing.assert_array_equal(ranked(method, items, 47), at_once)
 

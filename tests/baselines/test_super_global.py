@@ -50,3 +50,10 @@ def test_candidates_come_first_and_the_others_keep_their_order(candidates, clust
 def test_two_items_and_copies_are_ranked(copies, ranked):
     assert ranked(SuperGlobal(), Embeddings.from_vectors([[1.0, 0.0], [0.0, 1.0]]), 1).tolist() == [[1], [0]]
     assert ranked(SuperGlobal(), copies, 49).shape == (50, 49)
+
+
+def test_pairs_that_are_too_many_to_be_kept_are_multiplied_query_by_query(clusters, ranked, monkeypatch):
+    items, method = clusters(48), SuperGlobal(20, k=3, beta=0.5)
+    kept = ranked(method, items, 47)
+    monkeypatch.setattr("entourage.baselines.super_global._MOST_PAIRS", 0)
+    np.testing.assert_array_equal(ranked(method, items, 47), kept)

@@ -152,3 +152,29 @@ def test_bad_input_gets_one_sentence(inside, command, message):
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     assert len(outcome.stderr.splitlines()) == 1 and outcome.stderr.startswith("error: ")
     assert message in outcome.stderr
+
+
+def test_protocols_and_splits_are_asked_for_by_name(inside):
+    command = "compare v.npy --labels l.npy --methods alpha-qe-8-3"
+    outcome = run(f"{command} --protocol together,served --protocol open --splits 2 --json")
+    report = json.loads(outcome.stdout)
+    assert list(report["further"]) == ["served", "open"] and report["protocol"]["splits"] == 2
+    served, opened = (report["further"][name] for name in ("served", "open"))
+    assert served["protocol"]["by_split"][0]["drawn"].endswith("gallery items of 5 classes")
+    assert opened["methods"][1]["auroc"] > 0.5
+    text = run(f"{command} --protocol served,open").stdout
+    assert "open, AUROC / R@1" in text and "by_split" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--protocol serve", "unknown protocol 'serve'"),
+        ("--protocol ,", "unknown protocol ''"),
+        ("--splits 2 --split s.npy", "splits is 2, but the split is given"),
+        ("--splits 0", "--splits"),
+    ],
+)
+def test_protocols_and_splits_that_cannot_be_are_refused(options, message, inside):
+    outcome = run(f"compare v.npy --labels l.npy --methods raw {options}")
+    assert outcome.exit_code == 2 and message in outcome.stderr

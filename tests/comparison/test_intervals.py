@@ -15,7 +15,7 @@ LABELS = np.repeat(np.arange(20), 5)
 def scores(mean, seed=0, spread=0.02):
     rng = np.random.default_rng(seed)
     values = mean + spread * rng.normal(size=20)[LABELS]
-    return {"recall@1": values, "map@r": values - 0.1, "r-precision": values}
+    return {"recall@1": values, "recall@10": values + 0.05, "map@r": values - 0.1, "r-precision": values}
 
 
 def result(name, mean, seed=0, **described):
@@ -25,7 +25,7 @@ def result(name, mean, seed=0, **described):
 @pytest.fixture
 def comparison():
     return Comparison(
-        {},
+        {"protocol": "together"},
         (
             result("raw", 0.5, 1),
             result("fixed", 0.6, 2),
@@ -65,14 +65,14 @@ def test_the_best_is_one_that_beats_all_others_for_certain(comparison):
 def test_methods_that_tie_are_named_in_the_table():
     names = "abcdefg"
     equal = tuple(result(name, 0.5) for name in names)
-    found = Comparison({}, (result("raw", 0.1), *equal), np.arange(100), LABELS)
+    found = Comparison({"protocol": "together"}, (result("raw", 0.1), *equal), np.arange(100), LABELS)
     assert "none for certain: a, or b, c, d, 3 more" in found.table()
 
 
 def test_methods_are_compared_over_classes():
     own, other = scores(0.5, 1), scores(0.6, 2)
     found = intervals_between(own, other, LABELS)
-    assert set(found) == {"recall@1", "map@r"}
+    assert set(found) == {"recall@1", "recall@10", "map@r"}
     wanted = paired_bootstrap(own["map@r"], other["map@r"], classes=LABELS)
     assert found["map@r"].document() == pytest.approx(wanted.document())
 

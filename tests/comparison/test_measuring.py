@@ -85,7 +85,8 @@ def test_the_document_has_everything(comparison):
     assert [row["method"] for row in document["methods"]][:2] == ["raw", "alpha-qe-8-3"]
     for row in document["methods"]:
         assert set(row) == {
-            *("method", "recall@1", "map@r", "r-precision", "recall@1_vs_raw", "map@r_vs_raw", "settings"),
+            *("method", "recall@1", "recall@10", "map@r", "r-precision", "settings"),
+            *("recall@1_vs_raw", "recall@10_vs_raw", "map@r_vs_raw"),
             *("settings_are", "extended", "at_end", "recall@1_vs_best_rival", "map@r_vs_best_rival"),
             *("fit_seconds", "tune_seconds", "apply_seconds", "peak_memory_mb", "parameters", "seeds"),
         }

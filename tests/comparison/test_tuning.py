@@ -17,10 +17,12 @@ from entourage.baselines import (
 )
 from entourage.baselines.method import with_vectors
 from entourage.comparison.measuring import compare_split
+from entourage.comparison.methods import METHODS
 from entourage.comparison.tuning import MOST_BEYOND, Trial, best_trial, choose_settings
 from entourage.comparison.validation import Validation
 from entourage.evaluation import evaluate_ranking
 from entourage.refiner.rehearsal import make_rehearsals
+from entourage.runtime.sharing import SharedWork, sharing
 from entourage.training.linear_maps import head_maps_by_epoch
 from entourage.values import Embeddings, label_codes
 
@@ -171,3 +173,21 @@ def test_a_range_without_end_is_left_after_a_while():
     ever = {"k": tuple(range(1, 1000))}
     choice = choose_settings(dict, [[{"k": 1}, {"k": 2}]], Scripted(lambda s: s["k"]), beyond=ever)
     assert len(choice.trials) == 2 + MOST_BEYOND and choice.settings == {"k": 2 + MOST_BEYOND}
+
+
+@pytest.mark.parametrize(
+    "name", ["pca-whitening", "lda", "alpha-qe", "k-reciprocal", "diffusion", "graph-network", "super-global"]
+)
+def test_shared_work_changes_no_choice_and_no_score(name):
+    """Each rehearsal by itself, against all of them with neighbours, cosines and eigen-decompositions kept."""
+    spec, training = METHODS[name], clusters(n_classes=12, per_class=8, spread=1.4)
+    stages = [spec.stages[0][::4], *spec.stages[1:2]]
+    alone = choose_settings(spec.build, stages, Validation(training, seed=0))
+    with sharing(SharedWork()):
+        validation = Validation(training, seed=0)
+        choose_settings(METHODS["whitening+alpha-qe"].build, [[{"shrinkage": 0.3, "k": 4}]], validation)
+        together = choose_settings(spec.build, stages, validation)
+    assert together.settings == alone.settings
+    for one, other in zip(alone.trials, together.trials, strict=True):
+        assert (one.settings, one.recall_at_1) == (other.settings, other.recall_at_1)
+        assert one.map_at_r == pytest.approx(other.map_at_r, abs=1e-12)

@@ -124,9 +124,9 @@ def test_a_query_among_the_gallery_is_not_its_own_match_and_queries_without_matc
 
 def test_a_ranking_that_was_made_elsewhere_scores_the_same():
     some = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(60, 5)), labels=np.arange(60) % 7)
-    whole = evaluate_embeddings(some, at=(2, 30), nmi=False).per_query
+    whole = evaluate_embeddings(some, at=(2, 10, 30), nmi=False).per_query
     scores = evaluate_ranking(some, lambda items, k: search_blocks(items, k=k), at=(2, 30))
-    assert {"precision@30", "ndcg@2", "mrr@30", "recall@1", "map@r"} <= set(scores)
+    assert {"precision@30", "recall@10", "ndcg@2", "mrr@30", "recall@1", "map@r"} <= set(scores)
     for name, values in scores.items():
         np.testing.assert_array_equal(values, whole[name], err_msg=name)
 

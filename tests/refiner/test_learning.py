@@ -6,10 +6,12 @@ from tests.refiner.samples import clusters, scores, unit
 
 from entourage.errors import InputError
 from entourage.evaluation import evaluate
-from entourage.refiner import choice, learning, rehearsal
+from entourage.refiner import base_map, choice, learning, rehearsal
+from entourage.refiner.base_map import learn_base_maps
 from entourage.refiner.choice import Scored, best_of
 from entourage.refiner.estimator import ContextRefiner
-from entourage.values import Embeddings
+from entourage.runtime.sharing import SharedWork, sharing
+from entourage.values import Embeddings, label_codes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -276,3 +278,21 @@ def test_copies_with_labels_are_no_obstacle(short_rehearsals, distinct):
     vectors = np.random.default_rng(0).normal(size=(distinct, 8))[np.arange(24) % distinct]
     refiner = ContextRefiner().fit(vectors, np.arange(24) % 6)
     np.testing.assert_allclose(refiner.transform(vectors), unit(vectors), atol=1e-6)
+
+
+def test_base_maps_that_are_shared_are_those_learned_alone(monkeypatch):
+    """By content: the rivals and the refiner hold copies of the same training items."""
+    vectors, labels = clusters(seed=3)
+    vectors, codes = Embeddings.from_vectors(vectors).vectors, label_codes(labels)
+    wanted = [(0.5, 0), (0.5, 5), (1.0, 3)]
+    alone = learn_base_maps(vectors, codes, wanted, 0)
+    trained = []
+    original = base_map.head_maps
+    monkeypatch.setattr(base_map, "head_maps", lambda *a, **options: trained.append(1) or original(*a, **options))
+    with sharing(SharedWork()):
+        learn_base_maps(vectors, codes, [(0.5, 5), (0.5, 0), (0.5, 8)], 0)
+        together = learn_base_maps(vectors.copy(), codes.copy(), wanted, 0)
+        learn_base_maps(vectors, codes, wanted, 1)
+    assert len(trained) == 1 + 1 + 2  # the head of (1, 3) alone was new; another seed is another training
+    for key in wanted:
+        np.testing.assert_array_equal(together[key], alone[key])

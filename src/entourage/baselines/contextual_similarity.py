@@ -82,3 +82,8 @@ class ContextualSimilarity(TrainedMethod):
         from entourage.baselines.similarity_network import ranked_by
 
         return ranked_by(self.network_, items, k, self.candidates, self.anchors)
+
+    def _rank_in(self, queries: Embeddings, gallery: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        from entourage.baselines.similarity_network import ranked_in
+
+        return ranked_in(self.network_, queries, gallery, k, self.candidates, self.anchors)

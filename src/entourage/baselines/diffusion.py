@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array, dia_array
 
-from entourage.baselines.method import Method, best_scored, cosine_blocks
+from entourage.baselines.method import Method
+from entourage.baselines.ranking import best_of_gallery, best_scored, cosine_blocks
 from entourage.neighbors import search
+from entourage.neighbors.sharing import nearest_others
 from entourage.runtime.checks import check_not_negative, check_share, check_whole
 from entourage.values import Embeddings, Neighbors
 
@@ -24,7 +26,7 @@ def mutual_graph(items: Embeddings, k: int, gamma: float) -> csr_array:
     W_ij = max(s_ij, 0)^gamma where i and j are among each other's k nearest, and D holds the row sums of W. An item
     without a mutual neighbour has an empty row.
     """
-    rows = search(items, k=k).rows
+    rows = nearest_others(items, k).rows
     weights = np.maximum(_similarities(items.vectors, rows), 0) ** gamma
     edges = (rows.ravel(), np.arange(len(items) + 1) * k)
     shape = (len(items), len(items))
@@ -46,6 +48,11 @@ def diffuse(graph: csr_array, block: slice, alpha: float, iterations: int) -> np
     queries = np.arange(block.start, block.stop)
     source = np.zeros((graph.shape[0], len(queries)))
     source[queries, np.arange(len(queries))] = 1
+    return _spread(graph, source, alpha, iterations)
+
+
+def _spread(graph: csr_array, source: np.ndarray, alpha: float, iterations: int) -> np.ndarray:
+    """Add up (alpha S)^t y for t <= iterations; y (N, n) is the source, the result (n, N)."""
     scores = source
     for _ in range(iterations):
         scores = alpha * (graph @ scores) + source
@@ -86,6 +93,17 @@ class Diffusion(Method):
         for block, cosines in cosine_blocks(items, at_most=_QUERIES_AT_ONCE):
             scores = diffuse(graph, block, self.alpha, self.iterations)
             yield block, best_scored(items, block, np.where(scores > 0, scores, cosines - 2), k)
+
+    def _rank_in(self, queries: Embeddings, gallery: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        """As the paper has it for a query outside the graph: it starts from its nearest items, s^gamma at each."""
+        graph = mutual_graph(gallery, min(self.k, len(gallery) - 1), self.gamma)
+        found = search(queries, gallery, min(self.k, len(gallery)))
+        weights = np.maximum(found.similarities.astype(np.float64), 0) ** self.gamma
+        for block, cosines in cosine_blocks(gallery, at_most=_QUERIES_AT_ONCE, queries=queries):
+            source = np.zeros((len(gallery), len(cosines)))
+            np.put_along_axis(source, found.rows[block].T, weights[block].T, axis=0)
+            scores = _spread(graph, source, self.alpha, self.iterations)
+            yield block, best_of_gallery(gallery, np.where(scores > 0, scores, cosines - 2), k)
 
 
 def _similarities(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from entourage.baselines.method import Method, VectorMethod, with_vectors
 from entourage.neighbors import search, search_blocks
+from entourage.neighbors.sharing import nearest_others
 from entourage.runtime.checks import check_not_negative, check_share, check_whole
 from entourage.values import Embeddings, Neighbors
 
@@ -49,10 +50,25 @@ class _Expansion(Method):
         """The expanded items; gallery_too: whether what is added in a step has been expanded in those before."""
         if len(items) == 1:  # nobody to expand by
             return items
-        found = search(items, k=min(self.k, len(items) - 1))
+        found = nearest_others(items, min(self.k, len(items) - 1))
         expanded = items
         for _ in range(self.steps):
             expanded = expand_queries(expanded, expanded if gallery_too else items, found, self.alpha)
+        return self._blended(items, expanded)
+
+    def _expanded_both(
+        self, queries: Embeddings, gallery: Embeddings, *, gallery_too: bool
+    ) -> tuple[Embeddings, Embeddings]:
+        """Queries expanded by the gallery, step by step with it if it is expanded among itself, too."""
+        found = search(queries, gallery, min(self.k, len(gallery)))
+        inside = nearest_others(gallery, min(self.k, len(gallery) - 1)) if gallery_too else None
+        expanded, among = queries, gallery
+        for _ in range(self.steps):
+            expanded = expand_queries(expanded, among, found, self.alpha)
+            among = expand_queries(among, among, inside, self.alpha) if inside else among
+        return self._blended(queries, expanded), self._blended(gallery, among) if inside else gallery
+
+    def _blended(self, items: Embeddings, expanded: Embeddings) -> Embeddings:
         if self.blend == 0:
             return expanded
         return with_vectors(items, self.blend * items.vectors + (1 - self.blend) * expanded.vectors)
@@ -87,6 +103,9 @@ class QueryExpansion(VectorMethod, _Expansion):
     def _moved(self, items: Embeddings) -> Embeddings:
         return self._expanded(items, gallery_too=True)
 
+    def _moved_both(self, queries: Embeddings, gallery: Embeddings) -> tuple[Embeddings, Embeddings]:
+        return self._expanded_both(queries, gallery, gallery_too=True)
+
 
 class QuerySideExpansion(_Expansion):
     """alpha query expansion of the query alone, which is searched among the items as they are.
@@ -98,3 +117,6 @@ class QuerySideExpansion(_Expansion):
         # Rows of one set name the same item on both sides, so that no query finds itself.
         queries = Embeddings(self._expanded(items, gallery_too=False).vectors, items.ids)
         return search_blocks(queries, Embeddings(items.vectors, items.ids), k)
+
+    def _rank_in(self, queries: Embeddings, gallery: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        return search_blocks(*self._expanded_both(queries, gallery, gallery_too=False), k)

@@ -22,7 +22,7 @@ from entourage.training.sampling import class_balanced_batches
 from entourage.training.settings import FitSettings
 from entourage.values import Embeddings
 
-__all__ = ["Aggregator", "ExpansionNetwork", "expanded_by", "train_expansion"]
+__all__ = ["Aggregator", "ExpansionNetwork", "expanded_both", "expanded_by", "train_expansion"]
 
 _HEADS = 4
 _BATCH = (64, 2)  # classes, items of each
@@ -134,3 +134,19 @@ def expanded_by(network: ExpansionNetwork, items: Embeddings, k: int) -> Embeddi
     for hop in network.hops:
         vectors = torch.cat([hop(vectors[part])[0] for part in around.split(_ITEMS_AT_ONCE)])
     return with_vectors(items, vectors.numpy())
+
+
+@torch.no_grad()
+def expanded_both(
+    network: ExpansionNetwork, queries: Embeddings, gallery: Embeddings, k: int
+) -> tuple[Embeddings, Embeddings]:
+    """Expand a gallery among itself and queries by it, each alone, hop by hop."""
+    inside = torch.from_dlpack(search(gallery, k=min(k, len(gallery) - 1)).rows)
+    around = torch.cat([torch.arange(len(gallery))[:, None], inside], dim=1)  # (M, 1 + k)
+    found = torch.from_dlpack(search(queries, gallery, min(k, len(gallery))).rows)
+    own, vectors = torch.from_dlpack(queries.vectors), torch.from_dlpack(gallery.vectors)
+    for hop in network.hops:
+        parts = zip(own.split(_ITEMS_AT_ONCE), found.split(_ITEMS_AT_ONCE), strict=True)
+        own = torch.cat([hop(torch.cat([each[:, None], vectors[rows]], dim=1))[0] for each, rows in parts])
+        vectors = torch.cat([hop(vectors[part])[0] for part in around.split(_ITEMS_AT_ONCE)])
+    return with_vectors(queries, own.numpy()), with_vectors(gallery, vectors.numpy())

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from entourage.baselines.method import LinearMap, VectorMethod, training_codes
+from entourage.baselines.method import LinearMap, PointwiseMethod, training_codes
 from entourage.baselines.trained import TrainedMethod
 from entourage.runtime.checks import check_not_negative, check_whole
 from entourage.runtime.extras import needs_training
@@ -84,7 +84,7 @@ class LinearHead(LinearMap):
         self.fit_to(fit_linear_head(items, epochs=self.epochs, learning_rate=self.learning_rate, seed=seed))
 
 
-class SelfAttention(TrainedMethod, VectorMethod):
+class SelfAttention(TrainedMethod, PointwiseMethod):
     """The refiner without its neighbours: "CA only" in Table 4 of Attend to Context.
 
     Trained as the refiner is, the stopping point chosen on classes held out of training. n_parameters_ counts whole

@@ -85,6 +85,11 @@ class AttentionExpansion(TrainedMethod, VectorMethod):
 
         return expanded_by(self.network_, items, self.k)
 
+    def _moved_both(self, queries: Embeddings, gallery: Embeddings) -> tuple[Embeddings, Embeddings]:
+        from entourage.baselines.expansion_network import expanded_both
+
+        return expanded_both(self.network_, queries, gallery, self.k)
+
 
 class GraphExpansion(AttentionExpansion):
     """Graph query expansion (GQE, Klein and Wolf 2021): learned expansion by neighbours that were themselves expanded.

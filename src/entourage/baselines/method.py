@@ -18,19 +18,17 @@ from entourage.errors import InputError, NotFittedError
 from entourage.neighbors import search_blocks
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.refiner.memory import with_fitted
-from entourage.values import Embeddings, Neighbors, label_codes
+from entourage.values import Embeddings, FloatArray, Neighbors, label_codes
 
-__all__ = ["Chain", "LinearMap", "Method", "Raw", "VectorMethod", "with_random_state"]
-
-_VALUES_AT_ONCE = 2**22  # similarities held at once: 32 MiB
+__all__ = ["Chain", "LinearMap", "Method", "PointwiseMethod", "Raw", "VectorMethod", "with_random_state"]
 
 
 class Method(BaseEstimator, ABC):
     """An estimator that ranks items: `fit` learns from training items, if there is anything to learn; `rank` ranks.
 
-    A subclass has its parameters in __init__ and implements `_rank(items, k)`; if there is something to learn
-    `_learn(items)`, with `_learned` for the attribute that it sets; and `_check_settings()`. All receive Embeddings
-    that have been checked.
+    A subclass has its parameters in __init__ and implements `_rank(items, k)`; for queries that come one by one
+    `_rank_in(queries, gallery, k)`; if there is something to learn `_learn(items)`, with `_learned` for the attribute
+    that it sets; and `_check_settings()`. All receive Embeddings that have been checked.
     """
 
     _learned: str | None = None
@@ -91,9 +89,59 @@ class Method(BaseEstimator, ABC):
             )
         return self._rank(items, k)
 
+    def rank_in(self, queries: Any, gallery: Any, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        """The k best gallery items of each query, best first, as if every query came alone to a gallery that stands.
+
+        What is computed of the gallery is computed once and without the queries, and no query is affected by another.
+
+        Parameters
+        ----------
+        queries : Embeddings, array, DataFrame or tensor of shape (N, d)
+            From outside the gallery; ids are not compared.
+        gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
+        k : int
+            At most M.
+
+        Returns
+        -------
+        iterator of (slice, Neighbors)
+            Which queries, and the gallery rows they find. The first similarity tells how sure the method is that there
+            is a match at all.
+        """
+        items, among = self._checked(queries).embeddings(), self._checked(gallery).embeddings()
+        if not (isinstance(k, Integral) and 1 <= k <= len(among)):
+            raise InputError(
+                f"k is {k}, but the gallery has {len(among)} items; wanted 1 ≤ k ≤ {len(among)}: lower k or add items"
+            )
+        items = Embeddings(items.vectors, items.ids, named=False)
+        return self._rank_in(items, among, k) if len(among) > 1 else search_blocks(items, among, 1)
+
+    def confidence(self, queries: Embeddings, gallery: Embeddings, best: FloatArray) -> FloatArray:
+        """How sure the method is that each query has a match in the gallery, higher is surer.
+
+        Parameters
+        ----------
+        queries, gallery : Embeddings of N and M items
+        best : array of shape (N,)
+            The first similarity that `rank_in` gives of each query.
+
+        Returns
+        -------
+        array of shape (N,)
+            By default that similarity.
+        """
+        return best
+
     @abstractmethod
     def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         """`rank` of checked items."""
+
+    def _rank_in(self, queries: Embeddings, gallery: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        """`rank_in` of checked items, in a gallery of two or more."""
+        raise InputError(
+            f"{type(self).__name__} ranks items among each other only; for queries in a gallery implement _rank_in, or "
+            "_moved_both where it gives vectors"
+        )
 
     def _learn(self, items: Embeddings) -> None:
         """`fit` on checked items."""
@@ -122,7 +170,10 @@ class Method(BaseEstimator, ABC):
 
 
 class VectorMethod(SameKindTransformer, Method):
-    """A method that produces vectors, and ranks by them. A subclass implements `_moved(items)` instead of `_rank`."""
+    """A method that produces vectors, and ranks by them.
+
+    A subclass implements `_moved(items)` instead of `_rank`, and `_moved_both(queries, gallery)` instead of `_rank_in`.
+    """
 
     items_: Embeddings | None = None
     """The items of fit, where items are moved by their neighbours: `transform` finds neighbours among them, too."""
@@ -151,8 +202,24 @@ class VectorMethod(SameKindTransformer, Method):
     def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         return search_blocks(self._moved(items), k=k)
 
+    def _moved_both(self, queries: Embeddings, gallery: Embeddings) -> tuple[Embeddings, Embeddings]:
+        """New vectors of queries, each as if it came alone, and of the gallery without them."""
+        raise InputError(
+            f"{type(self).__name__} moves items among each other only; for queries in a gallery implement _moved_both"
+        )
 
-class Raw(VectorMethod):
+    def _rank_in(self, queries: Embeddings, gallery: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        return search_blocks(*self._moved_both(queries, gallery), k)
+
+
+class PointwiseMethod(VectorMethod):
+    """A method that moves every item by itself, whatever else is there."""
+
+    def _moved_both(self, queries: Embeddings, gallery: Embeddings) -> tuple[Embeddings, Embeddings]:
+        return self._moved(queries), self._moved(gallery)
+
+
+class Raw(PointwiseMethod):
     """The vectors as they are, of length 1.
 
     Examples
@@ -231,13 +298,19 @@ class Chain(VectorMethod, auto_wrap_output_keys=None):
     def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         return self.second_.rank(self.first_._moved(items), k)
 
+    def _moved_both(self, queries: Embeddings, gallery: Embeddings) -> tuple[Embeddings, Embeddings]:
+        return self.second_._moved_both(*self.first_._moved_both(queries, gallery))
+
+    def _rank_in(self, queries: Embeddings, gallery: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        return self.second_._rank_in(*self.first_._moved_both(queries, gallery), k)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = any(getattr(part, "_needs_labels", False) for part in (self.first, self.second))
         return tags
 
 
-class LinearMap(VectorMethod):
+class LinearMap(PointwiseMethod):
     """A linear map normalise((x - mean) M) with map_ M (d, m) from fit and mean_ (d,), or 0 without centring."""
 
     _learned = "map_"
@@ -266,49 +339,12 @@ def with_random_state(method: Method, seed: int) -> Method:
     return copy.set_params(**dict.fromkeys(names, seed))
 
 
-# ---- vectors and rankings ----------------------------------------------------------------------------------------
+# ---- vectors ----------------------------------------------------------------------------------------
 
 
 def with_vectors(items: Embeddings, vectors: np.ndarray) -> Embeddings:
     """Return the same items with other vectors (N, m), scaled to length 1."""
     return items.replace_vectors(Embeddings.from_vectors(vectors).vectors)
-
-
-def cosine_blocks(items: Embeddings, at_most: int = 512) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield similarities (n, N) float64 of n queries at a time to all items, for methods that need every one."""
-    vectors = items.vectors.astype(np.float64)
-    size = int(np.clip(_VALUES_AT_ONCE // len(items), 1, at_most))
-    for start in range(0, len(items), size):
-        block = slice(start, min(start + size, len(items)))
-        yield block, vectors[block] @ vectors.T
-
-
-def best_scored(items: Embeddings, block: slice, scores: np.ndarray, k: int) -> Neighbors:
-    """Find the k best by scores (n, N) of each query of the block, never itself; ties go to the lower id.
-
-    Scores are compared as float32, so that ties do not depend on the order of summation.
-    """
-    by_id = np.argsort(items.ids, kind="stable")
-    scores = scores.astype(np.float32)
-    scores[np.arange(len(scores)), np.arange(block.start, block.stop)] = -np.inf
-    scores = scores[:, by_id]
-    least = np.partition(scores, -k, axis=1)[:, -k]  # the k-th best
-    rows = np.empty((len(scores), k), np.int64)
-    for query, (row, bound) in enumerate(zip(scores, least, strict=True)):
-        candidates = np.flatnonzero(row >= bound)  # in order of id, which the stable sort keeps
-        rows[query] = candidates[np.argsort(-row[candidates], kind="stable")[:k]]
-    return Neighbors(by_id[rows], np.take_along_axis(scores, rows, axis=1))
-
-
-def candidates_first(cosines: np.ndarray, candidates: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Give candidates (n, M) of n queries their scores (n, M), and all other items lower ones in the order of cosines.
-
-    cosines (n, N) to all items; what is returned has the same shape.
-    """
-    lowest = scores.min(axis=1, keepdims=True)
-    combined = cosines + (lowest - 1.001)  # below every candidate, as no cosine is above 1
-    np.put_along_axis(combined, candidates, scores, axis=1)
-    return combined
 
 
 # ---- checks ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from entourage.baselines.method import best_scored, candidates_first, cosine_blocks, training_codes
+from entourage.baselines.method import training_codes
+from entourage.baselines.ranking import best_of_gallery, best_scored, candidates_first, cosine_blocks
 from entourage.evaluation import evaluate_ranking
 from entourage.neighbors import search
 from entourage.runtime.randomness import generator
@@ -20,7 +21,7 @@ from entourage.training.loop import fit_model
 from entourage.training.settings import FitSettings
 from entourage.values import Embeddings, Neighbors
 
-__all__ = ["SimilarityNetwork", "affinities", "aggregation_loss", "ranked_by", "train_similarity"]
+__all__ = ["SimilarityNetwork", "affinities", "aggregation_loss", "ranked_by", "ranked_in", "train_similarity"]
 
 _HEADS = 4
 _QUERIES_AT_ONCE = 64
@@ -28,15 +29,15 @@ _TEMPERATURE = 2.0
 _RECONSTRUCTION = 0.2
 
 
-def affinities(vectors: Tensor, nodes: Tensor, found: Tensor, candidates: int, anchors: int) -> Tensor:
+def affinities(queries: Tensor, vectors: Tensor, found: Tensor, candidates: int, anchors: int) -> Tensor:
     """Affinity features (b, 1 + K, L) of queries and their candidates: similarities to the anchors of the query.
 
-    Anchors are the query itself and its L - 1 nearest; where there are fewer, the rest is 0. vectors (N, d), nodes (b,)
-    the rows of the queries, found (b, M) their nearest items.
+    Anchors are the query itself and its L - 1 nearest; where there are fewer, the rest is 0. queries (b, d), vectors
+    (N, d) of the items, found (b, M) the rows of those nearest to each query.
     """
-    own = nodes[:, None]
-    around = vectors[torch.cat([own, found[:, :candidates]], dim=1)]
-    to = vectors[torch.cat([own, found[:, : anchors - 1]], dim=1)]
+    own = queries[:, None]
+    around = torch.cat([own, vectors[found[:, :candidates]]], dim=1)
+    to = torch.cat([own, vectors[found[:, : anchors - 1]]], dim=1)
     similarities = around @ to.mT
     return F.pad(similarities, (0, anchors - similarities.shape[2]))
 
@@ -112,7 +113,7 @@ def train_similarity(
     def loss(batch: np.ndarray) -> Tensor:
         nodes = torch.from_numpy(batch)
         same = labels[found[nodes][:, :candidates]] == labels[nodes][:, None]
-        return aggregation_loss(network, affinities(vectors, nodes, found[nodes], candidates, anchors), same)
+        return aggregation_loss(network, affinities(vectors[nodes], vectors, found[nodes], candidates, anchors), same)
 
     def evaluate() -> float:
         assert held_out is not None
@@ -133,11 +134,32 @@ def ranked_by(
     network: SimilarityNetwork, items: Embeddings, k: int, candidates: int, anchors: int
 ) -> Iterator[tuple[slice, Neighbors]]:
     """Rank items among themselves: the candidates of each by their scores, then the others by cosine."""
-    vectors = torch.from_dlpack(items.vectors)
-    found = torch.from_dlpack(search(items, k=min(max(candidates, anchors - 1, 1), len(items) - 1)).rows)
-    for block, cosines in cosine_blocks(items, at_most=_QUERIES_AT_ONCE):
-        nodes = torch.arange(block.start, block.stop)
-        with torch.no_grad():
-            scores = network(affinities(vectors, nodes, found[nodes], candidates, anchors)).double().numpy()
-        chosen = found[nodes][:, :candidates].numpy()
-        yield block, best_scored(items, block, candidates_first(cosines, chosen, scores), k)
+    nearest = search(items, k=min(max(candidates, anchors - 1, 1), len(items) - 1))
+    for block, scores in _scored(network, items, items, nearest, candidates, anchors):
+        yield block, best_scored(items, block, scores, k)
+
+
+def ranked_in(
+    network: SimilarityNetwork, queries: Embeddings, gallery: Embeddings, k: int, candidates: int, anchors: int
+) -> Iterator[tuple[slice, Neighbors]]:
+    """Rank a gallery for queries from outside, each alone; see `ranked_by`."""
+    nearest = search(queries, gallery, min(max(candidates, anchors - 1, 1), len(gallery)))
+    for block, scores in _scored(network, queries, gallery, nearest, candidates, anchors):
+        yield block, best_of_gallery(gallery, scores, k)
+
+
+@torch.no_grad()
+def _scored(
+    network: SimilarityNetwork,
+    queries: Embeddings,
+    items: Embeddings,
+    nearest: Neighbors,
+    candidates: int,
+    anchors: int,
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Scores (n, N) of all items, candidates first, for n queries at a time."""
+    own, vectors = torch.from_dlpack(queries.vectors), torch.from_dlpack(items.vectors)
+    found = torch.from_dlpack(nearest.rows)
+    for block, cosines in cosine_blocks(items, at_most=_QUERIES_AT_ONCE, queries=queries):
+        scores = network(affinities(own[block], vectors, found[block], candidates, anchors)).double().numpy()
+        yield block, candidates_first(cosines, nearest.rows[block, :candidates], scores)

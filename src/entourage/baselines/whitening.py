@@ -9,6 +9,7 @@ import numpy as np
 from entourage.baselines.method import LinearMap, training_codes
 from entourage.errors import InputError
 from entourage.runtime.checks import check_share, check_whole
+from entourage.runtime.sharing import shared
 from entourage.training.linear_maps import (
     class_means,
     eigen,
@@ -45,11 +46,16 @@ def pca_whitening_map(
 
     The map holds the m leading principal axes, each divided by its standard deviation.
     """
-    vectors = np.asarray(vectors, np.float64)
-    mean = vectors.mean(axis=0)
-    values, axes = eigen((vectors - mean).T @ (vectors - mean) / len(vectors))
+    mean, values, axes = shared("eigen", (vectors,), lambda: _principal_axes(vectors))
     scales = inverse_roots(values, shrinkage, n_components)
     return mean, axes[:, : len(scales)] * scales
+
+
+def _principal_axes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean (d,), eigenvalues (d,) and axes (d, d) of vectors (N, d)."""
+    vectors = np.asarray(vectors, np.float64)
+    mean = vectors.mean(axis=0)
+    return mean, *eigen((vectors - mean).T @ (vectors - mean) / len(vectors))
 
 
 def lda_map(vectors: np.ndarray, codes: np.ndarray, shrinkage: float, n_components: int | None = None) -> np.ndarray:

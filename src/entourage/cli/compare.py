@@ -1,7 +1,7 @@
 """`entourage compare`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,20 @@ def compare(
             help="half (learn from the first half of the classes), or a file with train or test for each vector."
         ),
     ] = "half",
+    splits: Annotated[
+        int,
+        typer.Option(
+            metavar="<int>", min=1, help="Number of class splits: the first half, then random halves of the classes."
+        ),
+    ] = 1,
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="together (all test items look at each other; default), served (queries one at a time), open (half of "
+            "them without a match), sparse (few items a class, distractors); comma-separated, or repeated.",
+        ),
+    ] = None,
     methods: Annotated[
         str, typer.Option(help="all, or comma-separated names; an unknown name lists them all.")
     ] = "all",
@@ -47,9 +61,9 @@ def compare(
     All methods are scored on classes of VECTORS that none of them was trained on.
     """
     from entourage.comparison import tables
-    from entourage.comparison.measuring import compare_split
+    from entourage.comparison.measuring import check_single, compare_halves, compare_split
     from entourage.comparison.methods import select_methods
-    from entourage.comparison.splits import split_half
+    from entourage.comparison.protocols import check_protocols
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
 
@@ -57,25 +71,25 @@ def compare(
     chosen = select_methods("all" if methods == "all" else [name.strip() for name in methods.split(",")])
     if against not in {spec.name for spec in chosen}:
         raise InputError(f"--against is {against}, which is not compared; add it to --methods or name another")
+    protocols = check_protocols([name.strip() for part in protocol or ["together"] for name in part.split(",")])
     items = read_vectors(vectors, labels=labels, id_column=id_column, label_column=label_column)
     check_labelled(items, vectors, "--labels")
-    training, test = split_half(items) if split == "half" else _split_by_file(items, vectors, split)
-    described = "half of the classes" if split == "half" else f"given by {split}"
     with terminal_progress(log=not as_json, patient=True) as progress:
-        comparison = compare_split(training, test, chosen, seeds=seeds, at=asked, split=described, progress=progress)
+        options: dict[str, Any] = {"protocol": protocols, "seeds": seeds, "at": asked, "progress": progress}
+        if split == "half":
+            comparison = compare_halves(items, chosen, splits=splits, **options)
+        else:
+            check_single(splits)
+            parts = _split_by_file(items, vectors, split)
+            comparison = compare_split(*parts, chosen, split=f"given by {split}", **options)
     print_warnings(list(comparison.warnings))
     document = comparison.document()
     if per_class:
         document["harm"] = comparison.harm(against=against)
-    parts: list[Table | str] = [
-        facts(comparison.protocol),
-        tables.scores_table(document),
-        tables.certainty_table(document),
-        *([tables.cutoffs_table(document, asked)] if asked else []),
-        tables.settings_table(document),
-    ]
-    parts += tables.harm_tables(document["harm"]) if per_class else []
-    print_report(document, as_json, *map(tables.unfolded, parts))
+    shown = {name: value for name, value in comparison.protocol.items() if name != "by_split"}
+    parts_shown: list[Table | str] = [facts(shown), *tables.comparison_tables(document, asked or ())]
+    parts_shown += tables.harm_tables(document["harm"]) if per_class else []
+    print_report(document, as_json, *map(tables.unfolded, parts_shown))
 
 
 def _split_by_file(items: "Embeddings", vectors: Path, split: str) -> "tuple[Embeddings, Embeddings]":

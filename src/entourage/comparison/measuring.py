@@ -1,22 +1,21 @@
-"""Every method on the same unseen classes: fit, apply, score, and what it cost."""
+"""Every method on the same unseen classes, under one protocol or several, on one class split or several."""
 
-import gc
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
-from time import perf_counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from entourage.baselines import with_random_state
-from entourage.comparison.memory import peak_memory
-from entourage.comparison.methods import BUDGET, MethodSpec, chosen_in_fit, select_methods
-from entourage.comparison.results import Comparison, MethodResult, SeedResult
-from entourage.comparison.splits import split_given, split_half
-from entourage.comparison.tuning import MOST_BEYOND, Choice, choose_settings
-from entourage.comparison.validation import LEAST_CLASSES, Validation
-from entourage.errors import EntourageError, InputError
-from entourage.evaluation import evaluate_ranking
+from entourage.comparison.methods import BUDGET, MethodSpec, select_methods
+from entourage.comparison.open_set import OpenSet
+from entourage.comparison.pooling import pooled
+from entourage.comparison.protocols import Task, check_protocols, tasks_of
+from entourage.comparison.results import Comparison, MethodResult
+from entourage.comparison.scoring import score_methods, scored_queries
+from entourage.comparison.splits import split_given, split_numbered
+from entourage.comparison.tuning import MOST_BEYOND
+from entourage.comparison.validation import LEAST_CLASSES
+from entourage.errors import InputError
 from entourage.evaluation.bootstrap import resampled
 from entourage.evaluation.names import check_cutoffs, check_depth
 from entourage.refiner.rehearsal import FOLDS
@@ -25,11 +24,11 @@ from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.training.sampling import usable_classes
-from entourage.values import Embeddings, as_embeddings, label_codes, labels_of, shared_codes
+from entourage.values import Embeddings, as_embeddings, labels_of, shared_codes
 
-__all__ = ["compare", "compare_split"]
+__all__ = ["check_single", "compare", "compare_halves", "compare_split"]
 
-_MOST_SEEDS = 1_000  # with each of them every method is fitted anew
+_MOST_SEEDS = 1_000  # or class splits: with each of them every method is fitted anew
 
 
 @shows_progress
@@ -39,6 +38,8 @@ def compare(
     methods: str | Sequence[str | MethodSpec] = "all",
     *,
     split: Any = "half",
+    splits: int = 1,
+    protocol: str | Iterable[str] = "together",
     seeds: int = 1,
     at: int | Iterable[int] | None = None,
     progress: ShowProgress = None,
@@ -58,6 +59,12 @@ def compare(
         An unknown name lists them all. Raw is always among them.
     split : "half" or array-like of shape (N,)
         "half" trains on the first half of the classes; or the word "train" or "test" for each item.
+    splits : int
+        How many class splits: after the first half, random halves of the classes. Scores are means over the queries of
+        all of them.
+    protocol : str or iterable of str
+        How test items are used: "together" (all look at each other), "served" (queries one at a time in a gallery that
+        stands), "open" (half of the queries' classes are not in it), "sparse" (few items a class, distractors).
     seeds : int
         How many, counted from 0; scores are averaged over them.
     at : int or iterable of int, optional
@@ -85,13 +92,53 @@ def compare(
     items = as_embeddings(X, y, name="X")
     if items.labels is None:
         raise InputError("there are no labels to learn from and to score by; wanted one per vector: compare(X, y)")
-    half = isinstance(split, str) and split == "half"
-    training, test = split_half(items) if half else split_given(items, split)
-    described = "half of the classes" if half else "as given"
-    comparison = compare_split(training, test, specs, seeds=seeds, at=at, split=described, progress=progress)
+    options: dict[str, Any] = {"protocol": protocol, "seeds": seeds, "at": at, "progress": progress}
+    if isinstance(split, str) and split == "half":
+        comparison = compare_halves(items, specs, splits=splits, **options)
+    else:
+        check_single(splits)
+        comparison = compare_split(*split_given(items, split), specs, **options)
     for warning in comparison.warnings:
         warn_caller(warning)
     return comparison
+
+
+def check_single(splits: int) -> None:
+    """Refuse several class splits of items whose split is given."""
+    if splits != 1:
+        raise InputError(f"splits is {splits}, but the split is given; wanted 1: leave one of them out")
+
+
+def compare_halves(
+    items: Embeddings, methods: str | Sequence[str | MethodSpec] = "all", *, splits: int = 1, **options: Any
+) -> Comparison:
+    """Compare methods on one or more class splits of labelled items: the first half of the classes, then random halves.
+
+    Parameters
+    ----------
+    items : Embeddings of shape (N, d)
+        With labels.
+    methods : "all", names from METHODS, or MethodSpecs
+    splits : int
+        How many.
+    **options
+        As of `compare_split`.
+
+    Returns
+    -------
+    Comparison
+        Of the queries of all splits.
+    """
+    check_whole("splits", splits, least=1, most=_MOST_SEEDS)
+    described = (
+        "half of the classes" if splits == 1 else f"the first half of the classes and {splits - 1} random halves"
+    )
+    return pooled(
+        [
+            compare_split(*split_numbered(items, number), methods, split=described, number=number, **options)
+            for number in range(splits)
+        ]
+    )
 
 
 def compare_split(
@@ -99,12 +146,14 @@ def compare_split(
     test: Embeddings,
     methods: str | Sequence[str | MethodSpec] = "all",
     *,
+    protocol: str | Iterable[str] = "together",
     seeds: int = 1,
     at: int | Iterable[int] | None = None,
     split: str = "as given",
+    number: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Fit every method on the training items, rank the test items among themselves, and compare with the raw vectors.
+    """Fit every method on the training items, let the test items be found, and compare with the raw vectors.
 
     A method that cannot work with these items is left out with its reason.
 
@@ -114,19 +163,23 @@ def compare_split(
         With labels.
     methods : "all", names from METHODS, or MethodSpecs
         Raw is always among them.
+    protocol : str or iterable of str
+        How the test items are used, see protocols.py; methods are fitted once for all.
     seeds : int
         How many, counted from 0; a seed decides the classes held out for tuning and whatever is drawn in training.
     at : int or iterable of int, optional
         At which k to measure recall@k, precision@k, nDCG@k and MRR@k besides.
     split : str
         How the items were split, for the protocol.
+    number : int
+        Which class split this is; the seed of the queries that are drawn.
     progress : callable, optional
         Called as progress(title, done, total).
 
     Returns
     -------
     Comparison
-        One result for each method.
+        One result for each method, under the first protocol; `further` has the others.
 
     >>> rng = np.random.default_rng(0)
     >>> labels = np.repeat(np.arange(8), 6)
@@ -136,87 +189,29 @@ def compare_split(
     >>> [result.method for result in comparison.results]
     ['raw', 'alpha-qe-8-3']
     """
-    specs = select_methods(methods)
+    specs, protocols = select_methods(methods), check_protocols(protocol)
     _check(training, test, seeds)
+    tasks = tasks_of(protocols, training, test, number)
+    if not tasks:
+        raise InputError(
+            f"no two of the test classes have the two items that the protocol {protocols[0]} needs; add items, or "
+            "leave it out"
+        )
     cutoffs = None if at is None else check_cutoffs(at)
-    check_depth(cutoffs or (), len(test) - 1)
-    results, rehearsals = [], cache(partial(Validation, training))  # of a seed, shared by the methods that are tuned
-    for number, spec in enumerate(specs):
-        gc.collect()  # what the method before left behind is not to be counted as free for this one
-        report = _reporter(progress, number, len(specs), seeds)
-        results.append(_result(spec, training, test, seeds, cutoffs, rehearsals, report))
-    if progress:
-        progress("comparing", len(specs) * seeds, len(specs) * seeds)
-    protocol = _protocol(training, test, seeds, split)
-    return Comparison(
-        protocol, tuple(results), test.ids, labels_of(test, "test items"), tuple(_warnings(training, test))
-    )
+    for task in tasks:
+        check_depth(cutoffs or (), task.depth)
+    every = list(score_methods(specs, training, tasks, seeds=seeds, at=cutoffs, split=number, progress=progress))
+    parts = [
+        _comparison(task, results, _protocol(training, test, task, seeds, split))
+        for task, results in zip(tasks, zip(*every, strict=True), strict=True)
+    ]
+    return replace(parts[0], warnings=tuple(_warnings(training, test)), further=tuple(parts[1:]))
 
 
-def _result(
-    spec: MethodSpec,
-    training: Embeddings,
-    test: Embeddings,
-    seeds: int,
-    at: tuple[int, ...] | None,
-    rehearsals: Callable[[int], Validation],
-    report: Callable[[str, int], None],
-) -> MethodResult:
-    results: list[SeedResult] = []
-    described = partial(
-        MethodResult, spec.name, settings_are=spec.settings_are, is_refiner=spec.is_refiner, is_trained=spec.is_trained
-    )
-    try:
-        for seed in range(1 if spec.draws_nothing else seeds):
-            report(spec.name, seed)
-            results.append(_with_seed(spec, training, test, seed, at, rehearsals))
-    except EntourageError as error:
-        if spec.name == "raw":  # without it there is nothing to compare with
-            raise
-        return described(skipped=str(error))
-    return described(tuple(results * seeds if spec.draws_nothing else results))
-
-
-def _with_seed(
-    spec: MethodSpec,
-    training: Embeddings,
-    test: Embeddings,
-    seed: int,
-    at: tuple[int, ...] | None,
-    rehearsals: Callable[[int], Validation],
-) -> SeedResult:
-    with peak_memory() as peak:
-        start = perf_counter()
-        choice = Choice({})
-        if spec.stages:
-            choice = choose_settings(spec.build, spec.stages, rehearsals(seed), beyond=spec.beyond)
-        settings = spec.fixed | choice.settings
-        tuned = perf_counter()
-        method = with_random_state(spec.build(**settings), seed).fit(training)
-        fitted = perf_counter()
-        per_query = evaluate_ranking(test, method.rank, at=at)
-        applied = perf_counter()
-    return SeedResult(
-        per_query,
-        settings | chosen_in_fit(method),
-        tune_seconds=tuned - start,
-        fit_seconds=fitted - start,
-        apply_seconds=applied - fitted,
-        peak_memory_mb=peak.mb,
-        parameters=method.n_parameters_,
-        extended=choice.extended,
-        at_end=choice.at_end,
-    )
-
-
-def _reporter(progress: Progress | None, number: int, count: int, seeds: int) -> Callable[[str, int], None]:
-    """Give report(name, seed), which says how many of all methods and seeds are done."""
-
-    def report(name: str, seed: int) -> None:
-        if progress:
-            progress(f"comparing ({name}, seed {seed})", number * seeds + seed, count * seeds)
-
-    return report
+def _comparison(task: Task, results: Sequence[MethodResult], protocol: dict[str, Any]) -> Comparison:
+    queries = scored_queries(task)
+    open_set = None if task.known is None else OpenSet((labels_of(task.queries),), (task.known,))
+    return Comparison(protocol, tuple(results), queries.ids, labels_of(queries), task=task.name, open_set=open_set)
 
 
 def _check(training: Embeddings, test: Embeddings, seeds: int) -> None:
@@ -235,25 +230,49 @@ def _check(training: Embeddings, test: Embeddings, seeds: int) -> None:
     check_whole("seeds", seeds, least=1, most=_MOST_SEEDS)
 
 
-def _protocol(training: Embeddings, test: Embeddings, seeds: int, split: str) -> dict[str, Any]:
-    codes = label_codes(labels_of(test, "test items"))
+def _protocol(training: Embeddings, test: Embeddings, task: Task, seeds: int, split: str) -> dict[str, Any]:
+    queries = scored_queries(task)
     return {
+        "protocol": task.protocol,
+        **({"gallery": task.kind} if task.kind else {}),
         "split": split,
         "training_items": len(training),
         "training_classes": len(np.unique(labels_of(training, "training items"))),
         "test_items": len(test),
-        "test_classes": int(codes.max()) + 1,
+        "test_classes": len(np.unique(labels_of(test))),
         "test_classes_seen_in_training": _seen_classes(training, test),
-        "search": "test items among themselves, never the item itself; cosine, exact, ties by id",
-        "context": "transductive: the test items without their labels",
-        "queries_without_match": int((np.bincount(codes) == 1).sum()),
+        **_searched(task),
+        "queries_without_match": _without_match(queries, task.gallery),
         "without_match": "counted as 0",
         "settings": f"at most {BUDGET} per method, chosen in rehearsals on training classes, in {FOLDS} folds",
         "ranges": f"extended while their end is best, by at most {MOST_BEYOND} settings",
         "choice": f"highest MAP@R of those that lose at most {100 * LOSS_ALLOWED:.1f} points of R@1 to raw",
-        "intervals": resampled(codes),
+        "intervals": resampled(labels_of(queries)),
         "seeds": list(range(seeds)),
     }
+
+
+def _searched(task: Task) -> dict[str, Any]:
+    """Who is searched in what."""
+    if task.gallery is None:
+        return {
+            "search": "test items among themselves, never the item itself; cosine, exact, ties by id",
+            "context": "transductive: the test items without their labels",
+        }
+    found = {
+        "search": "queries one at a time in a gallery prepared without them; cosine, exact, ties by id",
+        "context": "the gallery without its labels, never another query",
+        "drawn": task.note,
+        "queries": len(task.queries),
+    }
+    if task.known is not None:
+        found["scores"] = "of queries with a match; AUROC and FPR of known against unknown, by the method's confidence"
+    return found
+
+
+def _without_match(queries: Embeddings, gallery: Embeddings | None) -> int:
+    codes, others = shared_codes(labels_of(queries), labels_of(queries if gallery is None else gallery))
+    return int((np.bincount(others, minlength=codes.max() + 1)[codes] <= (gallery is None)).sum())
 
 
 def _warnings(training: Embeddings, test: Embeddings) -> list[str]:

@@ -103,8 +103,8 @@ class MethodSpec:
 
     @property
     def is_refiner(self) -> bool:
-        """Whether it is one of the refiners of this package."""
-        return isinstance(self.build(**self.fixed), Refined)
+        """Whether it is one of the refiners of this package, re-ranking by one of them included; others are rivals."""
+        return isinstance(self.build(**self.fixed), Refined | RerankedSearch)
 
     @property
     def is_trained(self) -> bool:
@@ -154,6 +154,13 @@ class Refined(VectorMethod):
         if self.universal:  # it learns nothing, and judges by the items themselves whether it would help
             return items.replace_vectors(self._refiner(items).fit_transform(items.without_labels()).vectors)
         return self.refiner_.transform(items, context=items)
+
+    def _moved_both(self, queries: Embeddings, gallery: Embeddings) -> tuple[Embeddings, Embeddings]:
+        if self.universal:  # it judges by the gallery alone
+            moved = self._refiner(gallery).fit_transform_both(queries, gallery.without_labels())
+        else:
+            moved = self.refiner_.transform_both(queries, gallery)
+        return queries.replace_vectors(moved[0].vectors), gallery.replace_vectors(moved[1].vectors)
 
     def _refiner(self, items: Embeddings) -> Any:
         """The refiner of the recipe, unfitted, with no more neighbours than items attend to."""

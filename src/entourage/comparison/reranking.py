@@ -50,10 +50,19 @@ class RerankedSearch(Method):
 
     def _rank(self, items: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         depth = min(max(k, self.candidates), len(items) - 1)
-        for block, found in search_blocks(items, k=depth):
-            queries = zip(items.vectors[block], found.rows, found.similarities, strict=True)
-            lists = [self._reranked(query, items, *listed) for query, *listed in queries]
-            rows, scores = (np.stack(column)[:, :k] for column in zip(*lists, strict=True))
+        return self._lists(search_blocks(items, k=depth), items, items, k)
+
+    def _rank_in(self, queries: Embeddings, gallery: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
+        depth = min(max(k, self.candidates), len(gallery))
+        return self._lists(search_blocks(queries, gallery, depth), queries, gallery, k)
+
+    def _lists(
+        self, found: Iterator[tuple[slice, Neighbors]], queries: Embeddings, items: Embeddings, k: int
+    ) -> Iterator[tuple[slice, Neighbors]]:
+        for block, lists in found:
+            each = zip(queries.vectors[block], lists.rows, lists.similarities, strict=True)
+            reranked = [self._reranked(query, items, *listed) for query, *listed in each]
+            rows, scores = (np.stack(column)[:, :k] for column in zip(*reranked, strict=True))
             yield block, Neighbors(rows, scores)
 
     def _reranked(

@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 
 from entourage.comparison.intervals import JUDGED_BY, Scores, against_best, intervals_between, leader
-from entourage.comparison.tables import certainty_table, scores_table, settings_table, unfolded
+from entourage.comparison.open_set import OpenSet
+from entourage.comparison.tables import comparison_tables, unfolded
 from entourage.evaluation.bootstrap import harm
 from entourage.runtime.config import check_name
 
 __all__ = ["Comparison", "MethodResult", "SeedResult"]
+
+LISTED = ("recall@1", "map@r", "recall@10")  # of every split and seed
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class SeedResult:
     """The result of one method with one seed."""
 
     per_query: dict[str, np.ndarray]
-    """recall@1, r-precision, map@r and what else was asked for, of each test item, (N,)."""
+    """recall@1, recall@10, r-precision, map@r and what else was asked for, of each query, (N,)."""
     settings: dict[str, Any]
     """Given, chosen by tuning, and chosen by the method itself."""
     tune_seconds: float
@@ -35,6 +38,12 @@ class SeedResult:
     """Settings whose range was extended, as its end was best."""
     at_end: tuple[str, ...] = ()
     """Settings of which the last value that could be tried was best."""
+    confidence: np.ndarray | None = None
+    """(N,) how sure the method was of each query that it has a match; where some have none."""
+    seed: int = 0
+    """What was drawn in tuning and training."""
+    split: int = 0
+    """Which class split it was measured on."""
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{name} {100 * values.mean():.2f} %" for name, values in self.per_query.items())
@@ -43,12 +52,12 @@ class SeedResult:
 
 @dataclass(frozen=True)
 class MethodResult:
-    """The result of one method with every seed, or why it was left out."""
+    """The result of one method with every seed, on every class split, or why it was left out."""
 
     method: str
     """Its name."""
     seeds: tuple[SeedResult, ...] = ()
-    """Results with seeds 0, 1, ..."""
+    """Results with seeds 0, 1, ..., of one class split after the other."""
     skipped: str | None = None
     """Why it was left out; None where it was not."""
     settings_are: str = "fixed"
@@ -70,10 +79,18 @@ class MethodResult:
 
     @property
     def per_query(self) -> dict[str, np.ndarray]:
-        """Scores of each test item, averaged over the seeds; name -> (N,)."""
+        """Scores of each query, averaged over the seeds, of one class split after the other; name -> (N,)."""
+        splits = self.splits.values()
         return {
-            name: np.mean([each.per_query[name] for each in self.seeds], axis=0) for name in self.seeds[0].per_query
+            name: np.concatenate([np.mean([seed.per_query[name] for seed in seeds], axis=0) for seeds in splits])
+            for name in self.seeds[0].per_query
         }
+
+    @property
+    def splits(self) -> dict[int, list[SeedResult]]:
+        """The results with every seed, by class split."""
+        numbers = dict.fromkeys(each.split for each in self.seeds)
+        return {number: [each for each in self.seeds if each.split == number] for number in numbers}
 
     def competes_with(self, other: "MethodResult") -> bool:
         """Whether the other is a rival: another method that is no refiner, and untrained if this refiner is."""
@@ -81,7 +98,9 @@ class MethodResult:
             return False
         return self.is_trained or not self.is_refiner or not other.is_trained
 
-    def document(self, raw: "MethodResult", rivals: dict[str, Scores], labels: np.ndarray) -> dict[str, Any]:
+    def document(
+        self, raw: "MethodResult", rivals: dict[str, Scores], labels: np.ndarray, open_set: OpenSet | None = None
+    ) -> dict[str, Any]:
         """Summarise the result for JSON, with differences to raw and to the best of its rivals.
 
         Parameters
@@ -91,7 +110,9 @@ class MethodResult:
         rivals : name -> metric -> (N,)
             Scores of the methods it competes with.
         labels : ndarray of shape (N,)
-            Classes of the test items, which are resampled for the intervals.
+            Classes of the queries, which are resampled for the intervals.
+        open_set : OpenSet, optional
+            Which queries have a match, where some have none.
 
         Returns
         -------
@@ -109,6 +130,7 @@ class MethodResult:
             "method": self.method,
             **{name: float(own[name].mean()) for name in dict.fromkeys(["recall@1", "map@r", *own])},
             **versus,
+            **(open_set.document(self.confidences, raw.confidences) if open_set else {}),
             "settings_are": self.settings_are,
             "settings": [each.settings for each in self.seeds],
             "extended": [list(each.extended) for each in self.seeds],
@@ -117,32 +139,52 @@ class MethodResult:
             "peak_memory_mb": max(memory, default=None),
             "parameters": max(each.parameters for each in self.seeds),
             "seeds": [
-                {"seed": seed, **{name: float(each.per_query[name].mean()) for name in ("recall@1", "map@r")}}
-                for seed, each in enumerate(self.seeds)
+                {
+                    "split": each.split,
+                    "seed": each.seed,
+                    **{name: float(each.per_query[name].mean()) for name in LISTED},
+                }
+                for each in self.seeds
             ],
         }
+
+    @property
+    def confidences(self) -> list[list[np.ndarray]]:
+        """How sure it was of each query that it has a match: by class split and seed, (N,)."""
+        return [[each.confidence for each in seeds if each.confidence is not None] for seeds in self.splits.values()]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Results of all methods, raw first, on the same test items."""
+    """Results of all methods, raw first, for the same queries; with several protocols, those of the first.
+
+    Scores of several class splits stand one after the other: they are averaged over all queries, and a class that was
+    tested in several splits is resampled with all of its queries.
+    """
 
     protocol: dict[str, Any]
     """How they were measured."""
     results: tuple[MethodResult, ...]
     """One for each method."""
     ids: np.ndarray
-    """Ids of the test items, (N,), in the order of all per-query scores."""
+    """Ids of the queries that are scored, (N,), in the order of all per-query scores."""
     labels: np.ndarray
-    """Labels of the test items, (N,)."""
+    """Labels of these queries, (N,)."""
     warnings: tuple[str, ...] = ()
     """Warnings: why the numbers may mean less than they seem to."""
+    task: str = "together"
+    """The protocol and, where it has several galleries, which of them."""
+    open_set: OpenSet | None = None
+    """Which queries have a match, where some have none."""
+    further: tuple["Comparison", ...] = ()
+    """The same methods under other protocols, and in other galleries."""
 
     def __repr__(self) -> str:
         scored = [each for each in self.results if not each.skipped]
         best = max(scored, key=lambda each: float(each.per_query["map@r"].mean()))
-        methods = f"{len(self.results)} methods on {len(self.ids):,} test items"
-        return f"Comparison({methods}; highest MAP@R: {best.method}, {best._summary})"
+        methods = f"{len(self.results)} methods, {self.task}, {len(self.ids):,} queries"
+        further = f"; also {', '.join(each.task for each in self.further)}" if self.further else ""
+        return f"Comparison({methods}; highest MAP@R: {best.method}, {best._summary}{further})"
 
     def __str__(self) -> str:
         return self.table()
@@ -156,9 +198,23 @@ class Comparison:
             What `print(comparison)` prints, and `entourage compare` after the protocol: below the scores, the settings
             that were chosen and why methods were left out.
         """
-        document = self.document()
-        tables = scores_table(document), certainty_table(document), settings_table(document)
-        return "\n\n".join(text for table in tables if (text := unfolded(table)))
+        return "\n\n".join(text for table in comparison_tables(self.document()) if (text := unfolded(table)))
+
+    def under(self, task: str) -> "Comparison":
+        """Find the comparison under one of the protocols that were asked for, such as "served".
+
+        Parameters
+        ----------
+        task : str
+            A protocol, or one of its galleries: "sparse, 2 a class".
+
+        Returns
+        -------
+        Comparison
+        """
+        tasks = {each.task: each for each in (self, *self.further)}
+        check_name(task, tasks, "protocol", "in this comparison")
+        return tasks[task]
 
     def result(self, method: str) -> MethodResult:
         """Find the result of a method that was not left out."""
@@ -198,6 +254,8 @@ class Comparison:
         methods = []
         for each in self.results:
             rivals = {other.method: scores[other.method] for other in self.results if each.competes_with(other)}
-            methods.append(each.document(raw, rivals, self.labels))
+            methods.append(each.document(raw, rivals, self.labels, self.open_set))
         best = {metric: leader(scores, metric, self.labels) for metric in JUDGED_BY}
-        return {"protocol": self.protocol, "methods": methods, "best": best, "warnings": list(self.warnings)}
+        document = {"protocol": self.protocol, "methods": methods, "best": best, "warnings": list(self.warnings)}
+        further = {each.task: each.document() for each in self.further}
+        return document | ({"further": further} if further else {})

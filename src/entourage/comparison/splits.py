@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entourage.errors import InputError
+from entourage.runtime.randomness import generator
 from entourage.values import Embeddings, as_column, labels_of
 
-__all__ = ["split_given", "split_half"]
+__all__ = ["sorted_classes", "split_given", "split_half", "split_numbered"]
 
 
 def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:
@@ -28,13 +29,36 @@ def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:
     (['a'], ['b', 'c'])
     """
     labels = labels_of(items)
-    classes = _sorted_classes(labels)
+    classes = sorted_classes(labels)
     if len(classes) < 2:
         raise InputError(
             f"all items ({len(items)}) are of one class; wanted at least two, one to learn from and one to be scored "
             "on: add items, or check the labels"
         )
     seen = np.isin(labels, classes[: len(classes) // 2])
+    return items.take(seen), items.take(~seen)
+
+
+def split_numbered(items: Embeddings, number: int) -> tuple[Embeddings, Embeddings]:
+    """Split items by class into halves: number 0 is `split_half`, every other one draws the training classes.
+
+    Parameters
+    ----------
+    items : Embeddings of shape (N, d)
+        With labels.
+    number : int
+        From 0 on; the seed of what is drawn.
+
+    Returns
+    -------
+    training, test : Embeddings
+        Of C // 2 classes, and of the others.
+    """
+    training, test = split_half(items)
+    if number == 0:
+        return training, test
+    labels, classes = labels_of(items), np.array(sorted_classes(labels_of(items)))
+    seen = np.isin(labels, generator(number).permutation(classes)[: len(classes) // 2])
     return items.take(seen), items.take(~seen)
 
 
@@ -70,7 +94,7 @@ def split_given(items: Embeddings, parts: ArrayLike) -> tuple[Embeddings, Embedd
     return items.take(seen), items.take(~seen)
 
 
-def _sorted_classes(labels: np.ndarray) -> list[Any]:
+def sorted_classes(labels: np.ndarray) -> list[Any]:
     """Distinct labels in order; whole numbers read as text come in the order of the numbers, as from any other file."""
     classes = np.unique(labels).tolist()
     try:

@@ -7,8 +7,20 @@ from rich.table import Table
 
 from entourage.evaluation.names import names_at
 
-__all__ = ["certainty_table", "cutoffs_table", "harm_tables", "scores_table", "settings_table", "unfolded"]
+__all__ = [
+    "beside_table",
+    "certainty_table",
+    "comparison_tables",
+    "cutoffs_table",
+    "documents_of",
+    "galleries_table",
+    "harm_tables",
+    "scores_table",
+    "settings_table",
+    "unfolded",
+]
 
+SHOWN = {"recall@1": "R@1", "map@r": "MAP@R", "recall@10": "R@10"}
 MOST_ROWS = 20
 MOST_TIED = 4
 
@@ -16,7 +28,8 @@ MOST_TIED = 4
 def scores_table(document: dict[str, Any]) -> Table:
     """Lay out a line per method: scores in percent, their differences to raw in points, and what they cost."""
     versus = "points vs raw (95 %)"
-    table = _table("method", "settings", "R@1, %", versus, "MAP@R, %", versus, "fit s", "apply s", "MB", "parameters")
+    scores = [part for title in SHOWN.values() for part in (f"{title}, %", versus)]
+    table = _table("method", "settings", *scores, "fit s", "apply s", "MB", "parameters")
     for row in document["methods"]:
         if "skipped" in row:
             table.add_row(row["method"], "skipped")
@@ -25,15 +38,67 @@ def scores_table(document: dict[str, Any]) -> Table:
         table.add_row(
             row["method"],
             row["settings_are"],
-            f"{100 * row['recall@1']:.2f}",
-            _versus_raw(row, "recall@1"),
-            f"{100 * row['map@r']:.2f}",
-            _versus_raw(row, "map@r"),
+            *_scores(row),
             f"{row['fit_seconds']:.1f}",
             f"{row['apply_seconds']:.1f}",
             "?" if memory is None else f"{memory:.0f}",
             f"{row['parameters']:,}",
         )
+    return table
+
+
+def comparison_tables(document: dict[str, Any], cutoffs: Sequence[int] = ()) -> list[Table | str]:
+    """Lay out a comparison: all protocols side by side if there are several, then each in detail, and the settings."""
+    every = documents_of(document)
+    tables: list[Table | str] = [beside_table(every)] if len(every) > 1 else []
+    by_protocol: dict[str, list[dict[str, Any]]] = {}
+    for each in every:
+        by_protocol.setdefault(each["protocol"]["protocol"], []).append(each)
+    for protocol, documents in by_protocol.items():
+        if len(every) > 1:
+            tables.append(f"{protocol}: {documents[0]['protocol']['search']}")
+        if protocol == "together":
+            tables += [scores_table(documents[0]), certainty_table(documents[0])]
+        else:
+            tables.append(galleries_table(documents))
+        tables += [cutoffs_table(each, cutoffs) for each in documents if cutoffs]
+    return [*tables, settings_table(document)]
+
+
+def documents_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the document of every protocol and gallery, the first one first."""
+    return [document, *document.get("further", {}).values()]
+
+
+def beside_table(documents: Sequence[dict[str, Any]]) -> Table:
+    """Lay out a line per method, with a column for each protocol and gallery: scores in percent."""
+    titles = []
+    for document in documents:
+        metrics = "AUROC / R@1" if _is_open(document) else "R@1 / MAP@R / R@10"
+        titles.append(f"{_named(document['protocol'])}, {metrics}")
+    table = _table("method", *titles)
+    for row in documents[0]["methods"]:
+        table.add_row(row["method"], *(_beside(_row_of(document, row["method"])) for document in documents))
+    return table
+
+
+def galleries_table(documents: Sequence[dict[str, Any]]) -> Table:
+    """Lay out a line per gallery and method: scores in percent, with their differences to raw in points."""
+    versus, is_open = "points vs raw (95 %)", _is_open(documents[0])
+    table = Table("gallery", "method", box=None, padding=(0, 2, 0, 0))
+    titles = [part for title in SHOWN.values() for part in (f"{title}, %", versus)]
+    for title in [*titles, *(["AUROC, %", versus, "FPR at 95 % TPR, %"] if is_open else []), "apply s"]:
+        table.add_column(title, justify="right")
+    table.add_column("drawn")
+    for document in documents:
+        protocol = document["protocol"]
+        for number, row in enumerate(document["methods"]):
+            place = protocol.get("gallery", protocol["protocol"]), row["method"]
+            if "skipped" in row:
+                table.add_row(*place, "skipped")
+                continue
+            drawn = protocol["drawn"] if number == 0 else ""
+            table.add_row(*place, *_scores(row), *_separation(row), f"{row['apply_seconds']:.1f}", drawn)
     return table
 
 
@@ -112,6 +177,39 @@ def _table(first: str, *numbers: str) -> Table:
     for name in numbers:
         table.add_column(name, justify="right")
     return table
+
+
+def _scores(row: dict[str, Any]) -> list[str]:
+    """Scores in percent, each with its difference to raw."""
+    return [part for name in SHOWN for part in (_percent(row[name]), _versus_raw(row, name))]
+
+
+def _separation(row: dict[str, Any]) -> list[str]:
+    """How well known queries are told from unknown ones, where there are any."""
+    if "auroc" not in row:
+        return []
+    return [_percent(row["auroc"]), _versus_raw(row, "auroc"), _percent(row["fpr@95tpr"])]
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f}"
+
+
+def _named(protocol: dict[str, Any]) -> str:
+    return ", ".join([protocol["protocol"], *([protocol["gallery"]] if "gallery" in protocol else [])])
+
+
+def _is_open(document: dict[str, Any]) -> bool:
+    return any("auroc" in row for row in document["methods"])
+
+
+def _row_of(document: dict[str, Any], method: str) -> dict[str, Any]:
+    return next(row for row in document["methods"] if row["method"] == method)
+
+
+def _beside(row: dict[str, Any]) -> str:
+    names = ["auroc", "recall@1"] if "auroc" in row else list(SHOWN)
+    return "skipped" if "skipped" in row else " / ".join(f"{100 * row[name]:.1f}" for name in names)
 
 
 def _versus_raw(row: dict[str, Any], name: str) -> str:

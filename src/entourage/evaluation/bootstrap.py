@@ -3,8 +3,9 @@
 Both methods ranked the same N queries, so their values are compared query by query.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = ["Interval", "harm", "intervals_over_classes", "paired_bootstrap", "pa
 RESAMPLES = 1000
 # Means over seeds of equal values may differ by rounding; they are unchanged.
 _UNCHANGED = 1e-9
+_MOST_KEPT = 2**22  # numbers of draws that are kept: 32 MiB
 
 
 @dataclass(frozen=True)
@@ -170,10 +172,23 @@ def _class_sums(differences: FloatArray, classes: ArrayLike) -> tuple[NDArray[np
 
 def _resampled_means(sums: FloatArray, sizes: FloatArray, resamples: int, seed: int) -> NDArray[np.float64]:
     """(resamples, M) from sums (G, M) over groups of queries: how often each is drawn, times what it differs by."""
-    count, rng = len(sums), generator(seed)
-    drawn = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(resamples))
+    count = len(sums)
+    drawn = _counts_of(count, resamples, seed) if count * resamples <= _MOST_KEPT else _drawn(count, resamples, seed)
     means: NDArray[np.float64] = np.stack([often @ sums / (often @ sizes) for often in drawn])
     return means
+
+
+def _drawn(count: int, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """How often each of so many groups is drawn, resample by resample."""
+    rng = generator(seed)
+    for _ in range(resamples):
+        yield np.bincount(rng.integers(count, size=count), minlength=count).astype(np.float64)
+
+
+@lru_cache(maxsize=4)
+def _counts_of(count: int, resamples: int, seed: int) -> NDArray[np.float64]:
+    """The same, kept for the next methods of a comparison: (resamples, count)."""
+    return np.stack(list(_drawn(count, resamples, seed)))
 
 
 def harm(

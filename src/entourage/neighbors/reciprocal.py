@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from entourage.values import IntArray
 
-__all__ = ["mutual_sets", "neighbor_sets", "reciprocal_sets"]
+__all__ = ["expanded_sets", "mutual_sets", "neighbor_sets", "reciprocal_sets"]
 
 _ROWS_AT_ONCE = 256
 
@@ -80,11 +80,25 @@ def reciprocal_sets(nearest: IntArray, k: int) -> Iterator[tuple[slice, csr_arra
     sizes = half.sum(axis=1)
     for start in range(0, len(nearest), _ROWS_AT_ONCE):
         block = slice(start, min(start + _ROWS_AT_ONCE, len(nearest)))
-        yield block, _expanded(reciprocal[block], half, sizes)
+        yield block, expanded_sets(reciprocal[block], half, sizes)
 
 
-def _expanded(reciprocal: csr_array, half: csr_array, sizes: IntArray) -> csr_array:
-    """R* of the items whose R(i, k) are given (n, N); half (N, N): R(j, k / 2), which have `sizes` members (N,)."""
+def expanded_sets(reciprocal: csr_array, half: csr_array, sizes: IntArray) -> csr_array:
+    """Make R* of items whose R(i, k) are known; see `reciprocal_sets`.
+
+    Parameters
+    ----------
+    reciprocal : sparse array of shape (n, N)
+        R(i, k) of n items, which need not be among the N.
+    half : sparse array of shape (N, N)
+        R(j, k / 2).
+    sizes : array of shape (N,)
+        How many members each R(j, k / 2) has.
+
+    Returns
+    -------
+    sparse array of shape (n, N)
+    """
     inside = (reciprocal @ half).multiply(reciprocal).tocsr()  # |R(j, k/2) in R(i, k)|; half is symmetric
     enough = 3 * inside.data >= 2 * sizes[inside.indices]
     accepted = csr_array((enough.astype(np.int32), inside.indices, inside.indptr), inside.shape)

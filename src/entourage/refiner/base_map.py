@@ -3,13 +3,15 @@
 N items, d dimensions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 import numpy as np
 
 from entourage.errors import ModelError
 from entourage.refiner.gathering import normalise
-from entourage.training.linear_maps import eigen, head_maps, inverse_roots, within_class_covariance
+from entourage.runtime.sharing import digest, is_shared, shared
+from entourage.training.linear_maps import head_maps, inverse_roots, within_class_eigen
 from entourage.values import Embeddings, FloatArray, IntArray, without_direction
 
 __all__ = ["NO_MAP", "apply_base_map", "learn_base_maps"]
@@ -64,12 +66,36 @@ def learn_base_maps(
     dict
         The map (d, d) float32 of each candidate.
     """
-    values, axes = eigen(within_class_covariance(vectors, codes))
-    values = values if values.any() else np.ones_like(values)  # classes of one vector each: nothing to whiten
+    by_content = digest(vectors, codes) if is_shared() else ""
+    decomposed = cache(lambda: within_class_eigen(vectors, codes))  # once, if it is needed at all
     maps: dict[tuple[float, int], FloatArray] = {}
     for shrinkage in dict.fromkeys(shrinkage for shrinkage, _ in candidates):
-        whitening = (axes * (inverse_roots(values, shrinkage) * values.mean() ** 0.5) @ axes.T).astype(np.float32)
-        whitened = normalise(vectors @ whitening)
         steps = [steps for other, steps in candidates if other == shrinkage]
-        maps |= {(shrinkage, n): whitening @ head for n, head in head_maps(whitened, codes, steps, seed=seed).items()}
+        learned = shared(
+            ("base maps", by_content, shrinkage, seed),
+            (),
+            partial(_maps_by_steps, vectors, codes, decomposed, shrinkage, steps, seed),
+            partial(_has, steps),
+        )
+        maps |= {(shrinkage, n): learned[n] for n in steps}
     return maps
+
+
+def _maps_by_steps(
+    vectors: FloatArray,
+    codes: IntArray,
+    decomposed: Callable[[], tuple[FloatArray, FloatArray]],
+    shrinkage: float,
+    steps: list[int],
+    seed: int,
+) -> dict[int, FloatArray]:
+    """The maps of one whitening, by the steps of the head: one training serves all."""
+    values, axes = decomposed()
+    values = values if values.any() else np.ones_like(values)  # classes of one vector each: nothing to whiten
+    whitening = (axes * (inverse_roots(values, shrinkage) * values.mean() ** 0.5) @ axes.T).astype(np.float32)
+    heads = head_maps(normalise(vectors @ whitening), codes, steps, seed=seed)
+    return {n: whitening @ head for n, head in heads.items()}
+
+
+def _has(steps: list[int], learned: dict[int, FloatArray]) -> bool:
+    return learned.keys() >= set(steps)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entourage.errors import InputError
+from entourage.runtime.sharing import shared
 from entourage.training.sampling import class_balanced_batches
 from entourage.values import FloatArray, IntArray
 
@@ -21,6 +22,7 @@ __all__ = [
     "head_maps_by_epoch",
     "inverse_roots",
     "within_class_covariance",
+    "within_class_eigen",
     "within_class_whitening_map",
 ]
 
@@ -49,8 +51,19 @@ def within_class_covariance(vectors: ArrayLike, codes: IntArray) -> FloatArray:
 
 def within_class_whitening_map(vectors: ArrayLike, codes: IntArray, shrinkage: float) -> FloatArray:
     """((1 - shrinkage) S_w + shrinkage mean-eigenvalue I)^(-1/2) of the within-class covariance S_w; (d, d)."""
-    values, axes = eigen(within_class_covariance(vectors, codes))
+    values, axes = within_class_eigen(np.asarray(vectors), codes)
     return axes * inverse_roots(values, shrinkage) @ axes.T
+
+
+def within_class_eigen(vectors: FloatArray, codes: IntArray) -> tuple[FloatArray, FloatArray]:
+    """`eigen` of the within-class covariance of vectors (N, d), once where work is shared (runtime/sharing.py)."""
+    _, (values, axes) = shared(
+        "within-class eigen",
+        (vectors,),
+        lambda: (codes.copy(), eigen(within_class_covariance(vectors, codes))),
+        lambda kept: np.array_equal(kept[0], codes),
+    )
+    return values, axes
 
 
 def eigen(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,80 @@
+"""The tables of compare_real.py: every method in docs/compare.md, a few of them in the README."""
+
+from pathlib import Path
+
+from entourage.comparison.intervals import JUDGED_BY
+from entourage.comparison.methods import METHODS
+from markers import fill
+
+RESULTS = Path(__file__).parent / "results"
+README = Path(__file__).parent.parent / "README.md"
+PAGE = README.parent / "docs" / "compare.md"
+IN_README = ("raw", "alpha-qe", "k-reciprocal", "head+alpha-qe", "paper", "universal", "relational")
+REST = "All methods are in [docs/compare.md](docs/compare.md#what-it-gains).\n"
+MARKED = "\nBold: better than every other method measured, beyond the 95 % interval over classes. "
+UNMARKED = "\nNothing is marked as best: these figures were taken before intervals over classes were. "
+
+
+def write_tables(results: dict) -> None:
+    """Every method into the file and docs/compare.md; those of IN_README into the README."""
+    (RESULTS / "compare_real.md").write_text(table(results))
+    fill(PAGE, "compare_real", table(results))
+    fill(PAGE, "compare_real_uses", use_tables(results))
+    fill(README, "compare_real", table(results, IN_README) + legend(results))
+
+
+def legend(results: dict) -> str:
+    """What bold means below the table of the README, and where the rest is."""
+    return (MARKED if any(result.get("best") for result in results.values()) else UNMARKED) + REST
+
+
+def table(results: dict, methods=tuple(METHODS)) -> str:
+    """R@1 / MAP@R of these methods on every dataset; in bold what beats all others measured there for certain."""
+    lines = [f"| R@1 / MAP@R | {' | '.join(results)} |", "|---" * (len(results) + 1) + "|"]
+    for name in methods:
+        cells = [_cell(result["methods"], name, result.get("best", {})) for result in results.values()]
+        if any(cells):
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def use_tables(results: dict) -> str:
+    """A table for each other protocol and gallery: R@1 / MAP@R / recall@10, or R@1 / AUROC / FPR at 95 % TPR."""
+    tasks = dict.fromkeys(task for result in results.values() for task in result.get("further", {}))
+    if not tasks:
+        return "These have not been measured on real sets yet.\n"
+    tables = []
+    for task in tasks:
+        sets = {name: result["further"][task] for name, result in results.items() if task in result.get("further", {})}
+        metrics = ("recall@1", "auroc", "fpr@95tpr") if task == "open" else ("recall@1", "map@r", "recall@10")
+        titles = {"recall@1": "R@1", "map@r": "MAP@R", "auroc": "AUROC", "fpr@95tpr": "FPR"}
+        shown = " / ".join(titles.get(metric, metric) for metric in metrics)
+        lines = [f"| {task}: {shown} | {' | '.join(sets)} |", "|---" * (len(sets) + 1) + "|"]
+        for name in METHODS:
+            cells = [_scores(rows.get(name), metrics) for rows in sets.values()]
+            if any(cells):
+                lines.append(f"| {name} | {' | '.join(cells)} |")
+        tables.append("\n".join(lines) + "\n")
+    return "\n".join(tables)
+
+
+def _scores(row: dict | None, metrics: tuple[str, ...]) -> str:
+    return "" if row is None else " / ".join(f"{100 * row[metric]:.1f}" for metric in metrics)
+
+
+def _cell(rows: dict, name: str, best: dict) -> str:
+    row = rows.get(name, {})
+    if "map@r" not in row:
+        return ""
+    marks = []
+    for metric in JUDGED_BY:
+        value = f"{100 * row[metric]:.1f}"
+        marks.append(f"**{value}**" if best.get(metric) == {"method": name, "tied_with": []} else value)
+    runs = len(row["seeds"])
+    most = max(len(other["seeds"]) for other in rows.values() if "seeds" in other)
+    return " / ".join(marks) + (f" ({runs} {_counted(row)}{'s' * (runs > 1)})" if runs < most else "")
+
+
+def _counted(row: dict) -> str:
+    """What the runs of a row differ in: class splits, or seeds alone."""
+    return "split" if any("split" in seed for seed in row["seeds"]) else "seed"

@@ -60,8 +60,8 @@ def test_digits_unseen_in_training_are_compared(inside):
 def test_settings_are_written_as_a_person_would(inside):
     command = "compare v.npy --labels l.npy --methods universal"
     (settings,) = json.loads(run(command + " --json").stdout)["methods"][1]["settings"]
-    assert (settings["sharpness"], settings["blend"]) == (3.5, 0.3)
-    assert "sharpness 3.5, blend 0.3\n" in run(command).stdout
+    assert (settings["sharpness"], settings["blend"]) == (3.5, 0.5)
+    assert "sharpness 3.5, blend 0.5, pull 1\n" in run(command).stdout
 
 
 def test_tables_say_the_same_as_the_document(inside):

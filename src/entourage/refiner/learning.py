@@ -12,7 +12,6 @@ it does, larger blends are tried, which keep more of the item itself.
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -221,8 +220,8 @@ def _weighings(
 ) -> list[Scored[Weighing]]:
     """Ways to weigh that do no harm in sparse galleries.
 
-    First neighbours and scorers, with few and many neighbours weighed; then how sharply and with which blend, with the
-    best of the first; last with the other pull.
+    First neighbours and scorers, with few and many neighbours weighed; then sharpness, blend and pull, each with the
+    best so far.
     """
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
     blends = BLENDS + _careful_blends(settings)
@@ -238,17 +237,15 @@ def _weighings(
         if best and best.settings.n_neighbors != k:
             break
     best = _best(evaluators, choose)
-    scorer = best.settings.scorer if best else "universal"
-    evaluator = next((each for each in evaluators if best and each.k == best.settings.n_neighbors), evaluators[0])
-    ways = list(product(SHARPNESS, blends))
-    pull = best.settings.pull if best else PULLS[0]
-    for number, (sharpness, blend) in enumerate(ways):
-        evaluator.scores(scorer, sharpness, blend, pull)
-        _show(progress, "choosing how to weigh", number + 1, len(ways))
-    best = _best([evaluator], choose)
-    if best:
-        for pull in PULLS:
-            evaluator.scores(scorer, best.settings.sharpness, best.settings.blend, pull)
+    chosen = best.settings if best else Weighing(evaluators[0].k, "universal", *FEW)
+    evaluator = next(each for each in evaluators if each.k == chosen.n_neighbors)
+    for number, (name, values) in enumerate({"sharpness": SHARPNESS, "blend": blends, "pull": PULLS}.items()):
+        for value in values:
+            _, *way = chosen._replace(**{name: value})
+            evaluator.scores(*way)
+        best = _best([evaluator], choose)
+        chosen = best.settings if best else chosen
+        _show(progress, "choosing how to weigh", number + 1, 3)
     return [each for evaluator in evaluators for each in evaluator.harmless]
 
 

@@ -22,6 +22,8 @@ LEAST_ITEMS = 100
 """So many tell which dimensions are large; of fewer nothing is said."""
 
 _MOST_ITEMS = 20_000  # more tell nothing new
+_MOST_GROUPS = 500
+_ITEMS_AT_ONCE = 1000
 _SPLITS = 3
 _CHANCE = 2.5  # standard deviations of the correlation of unrelated profiles, 1 / sqrt(d)
 _SMALL = 1e-3  # of the mean square of a dimension; what is smaller is alike
@@ -43,10 +45,12 @@ def learn_profile(items: Embeddings) -> FloatArray | None:
     ndarray of shape (d,), float32, or None
     """
     items = _some(items)
-    codes = label_codes(labels_of(items))
+    codes = label_codes(labels_of(items)) % _MOST_GROUPS  # of very many classes, some are taken together
     counts = np.bincount(codes)
-    starts = np.r_[0, np.cumsum(counts)[:-1]]
-    sums = np.add.reduceat(np.square(items.vectors[np.argsort(codes, kind="stable")]), starts, dtype=np.float64)
+    sums = np.zeros((len(counts), items.dim))
+    for start in range(0, len(items), _ITEMS_AT_ONCE):
+        part = slice(start, start + _ITEMS_AT_ONCE)
+        np.add.at(sums, codes[part], np.square(items.vectors[part]))
     alike = [
         _correlation(sums[half].sum(axis=0) / counts[half].sum(), small)
         for seed in range(_SPLITS)

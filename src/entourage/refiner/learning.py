@@ -241,8 +241,8 @@ def _weighings(
     evaluator = next(each for each in evaluators if each.k == chosen.n_neighbors)
     for number, (name, values) in enumerate({"sharpness": SHARPNESS, "blend": blends, "pull": PULLS}.items()):
         for value in values:
-            _, *way = chosen._replace(**{name: value})
-            evaluator.scores(*way)
+            way = chosen._asdict() | {name: value}
+            evaluator.scores(way["scorer"], way["sharpness"], way["blend"], way["pull"])
         best = _best([evaluator], choose)
         chosen = best.settings if best else chosen
         _show(progress, "choosing how to weigh", number + 1, 3)

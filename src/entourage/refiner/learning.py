@@ -53,10 +53,10 @@ from entourage.values import BoolArray, Embeddings, FloatArray, label_codes, lab
 
 __all__ = ["fit_relational"]
 
-SHRINKAGES = (1.0, 0.8, 0.5, 0.3, 0.1, 0.03)  # 1 is no whitening
+SHRINKAGES = (1.0, 0.8, 0.5, 0.3, 0.1, 0.03, 0.01)  # 1 is no whitening
 HEAD_STEPS = (0, 60, 150, 300)  # 0 is no head
-NEIGHBORS = (12, 32, 64)  # each is tried if the one before was the best so far
-SHARPNESS = (1.0, 2.0, 4.0, 8.0)
+NEIGHBORS = (12, 32, 64, 128)  # each is tried if the one before was the best so far
+SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)
 BLENDS = (0.1, 0.2, 0.35, 0.5)
 PULLS = (1.0, 0.0)
 # Two ways to weigh, with which all else is chosen: few neighbours that are trusted, and many, hardly told apart.

@@ -40,7 +40,7 @@ def _close_in_float32(assert_close, actual, desired, atol=0.0, **others):
 @pytest.fixture(scope="module")
 def short_rehearsals():
     """Few candidates to choose from: every stage of learning with labels is walked through, in a second."""
-    from entourage.refiner import learning
+    from entourage.refiner import evaluator, learning
 
     few = {
         "SHRINKAGES": (1.0, 0.5),
@@ -48,9 +48,9 @@ def short_rehearsals():
         "NEIGHBORS": (16,),
         "SHARPNESS": (4.0,),
         "BLENDS": (0.2,),
-        "_SCORER_EPOCHS": 2,
     }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in few.items():
             patch.setattr(learning, name, value)
+        patch.setattr(evaluator, "_SCORER_EPOCHS", 2)
         yield

@@ -10,7 +10,7 @@ from entourage.comparison.methods import BUDGET, METHODS, Refined, select_method
 from entourage.comparison.splits import split_half
 from entourage.comparison.tuning import MOST_BEYOND
 from entourage.errors import NotFittedError
-from entourage.refiner import learning
+from entourage.refiner import evaluator, learning
 from entourage.refiner.base_map import apply_base_map, learn_base_maps
 from entourage.refiner.estimator import ContextRefiner
 from entourage.values import Embeddings, label_codes
@@ -114,6 +114,7 @@ def test_the_relational_refiner_compares_no_more_settings_than_any_rival_may(mon
 
     original = learning.scored
     monkeypatch.setattr(learning, "scored", scored)
+    monkeypatch.setattr(evaluator, "scored", scored)
     ContextRefiner().fit(clusters(n_classes=9))
     maps, weighings = ({s for s in seen if isinstance(s, tuple) and len(s) == size} for size in (2, 5))
     assert 6 <= len(maps) <= 12 and 9 <= len(weighings) <= 25  # among the weighings is the base map alone

@@ -6,7 +6,7 @@ from tests.refiner.samples import clusters, scores, unit
 
 from entourage.errors import InputError
 from entourage.evaluation import evaluate
-from entourage.refiner import base_map, choice, learning, rehearsal
+from entourage.refiner import base_map, choice, evaluator, learning, rehearsal
 from entourage.refiner.base_map import learn_base_maps
 from entourage.refiner.choice import Scored, best_of
 from entourage.refiner.estimator import ContextRefiner
@@ -224,7 +224,7 @@ def test_what_is_held_out_is_never_taught(monkeypatch, short_rehearsals):
     vectors, labels = clusters(seed=6, n_classes=13)
     original = unit(vectors)
     held_out, taught_maps, taught_scorers = [], [], []
-    rehearsals_of, maps_of, adapted_to = learning.make_rehearsals, learning.learn_base_maps, learning._adapted
+    rehearsals_of, maps_of, adapted_to = learning.make_rehearsals, learning.learn_base_maps, evaluator.adapted_scorer
 
     def rehearsals(*arguments):
         result = rehearsals_of(*arguments)
@@ -242,7 +242,7 @@ def test_what_is_held_out_is_never_taught(monkeypatch, short_rehearsals):
 
     monkeypatch.setattr(learning, "make_rehearsals", rehearsals)
     monkeypatch.setattr(learning, "learn_base_maps", maps)
-    monkeypatch.setattr(learning, "_adapted", adapted)
+    monkeypatch.setattr(evaluator, "adapted_scorer", adapted)
     ContextRefiner().fit(vectors, labels)
     assert sorted(label for fold in held_out for label in fold) == list(range(13)), "every class is held out once"
     for fold in range(2):

@@ -10,7 +10,7 @@ it does, larger blends are tried, which keep more of the item itself.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,27 +29,28 @@ from entourage.refiner.choice import (
     report_on,
     scored,
 )
+from entourage.refiner.evaluator import (
+    Evaluator,
+    Galleries,
+    adapted_scorer,
+    mean_purity,
+    refined_by,
+    rehearsal_graphs,
+)
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.rehearsal import (
     CLASSES_TO_LEARN_FROM,
-    SPARSE,
-    Refined,
     Rehearsal,
-    RehearsalGraph,
     ValidationGallery,
     make_rehearsals,
     sparse_galleries,
 )
-from entourage.refiner.relations import RELATIONS
-from entourage.refiner.scorer import RelationScorer, estimated_purity
-from entourage.refiner.scorer_training import fit_scorer
 from entourage.refiner.settings import RefinerSettings
 from entourage.refiner.universal import fit_universal, universal_network
 from entourage.refiner.voting import Votes, rehearse_votes
 from entourage.runtime.progress import Progress
-from entourage.runtime.randomness import generator
 from entourage.training.sampling import check_usable_classes, usable_classes
-from entourage.values import BoolArray, Embeddings, FloatArray, label_codes, labels_of
+from entourage.values import Embeddings, label_codes, labels_of
 
 __all__ = ["fit_relational"]
 
@@ -63,12 +64,6 @@ PULLS = (1.0, 0.0)
 FEW, MANY = (4.0, 0.35, 1.0), (1.0, 0.1, 0.0)  # sharpness, blend, pull
 MANY_NEIGHBORS = 48
 CAREFUL_BLENDS = (0.7, 0.85)  # tried where a smaller one lowers what is protected
-
-_SCORER_EPOCHS = 4
-_MOST_EDGES = 400_000
-
-Graphs = list[RehearsalGraph]
-Galleries = list[ValidationGallery]
 
 
 def fit_relational(
@@ -146,8 +141,8 @@ def _choose_base(
         galleries |= _mapped_galleries(rehearsals, [c for c in new if c != NO_MAP], settings.random_state)
         for candidate in new:
             for k, (sharpness, *ending) in probes:
-                graphs = _graphs(galleries[candidate], k, settings)
-                refined = _refined(graphs, [universal.scorer] * len(graphs), sharpness)
+                graphs = rehearsal_graphs(galleries[candidate], k, settings)
+                refined = refined_by(graphs, [universal.scorer] * len(graphs), sharpness)
                 for blend, pull in _endings(settings, *ending):
                     tried.append(scored(candidate, [r(blend, pull) for r in refined], settings))
                     if tried[-1].keeps(floors):
@@ -225,9 +220,9 @@ def _weighings(
     """
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
     blends = BLENDS + _careful_blends(settings)
-    evaluators: list[_Evaluator] = []
+    evaluators: list[Evaluator] = []
     for number, k in enumerate(neighbors):
-        evaluators.append(_Evaluator(settings, universal, k, dense, sparse))
+        evaluators.append(Evaluator(settings, universal, k, dense, sparse))
         for name in ("universal", "adapted"):
             for sharpness, *ending in (FEW, MANY):
                 for blend, pull in _endings(settings, *ending):
@@ -250,76 +245,10 @@ def _weighings(
 
 
 def _best(
-    evaluators: "list[_Evaluator]", choose: Callable[[list[Scored[Weighing]]], Scored[Weighing]]
+    evaluators: "list[Evaluator]", choose: Callable[[list[Scored[Weighing]]], Scored[Weighing]]
 ) -> Scored[Weighing] | None:
     harmless = [each for evaluator in evaluators for each in evaluator.harmless]
     return choose(harmless) if harmless else None
-
-
-class _Evaluator:
-    """Scores ways to weigh k neighbours, in the dense galleries of the rehearsals and in the sparse ones."""
-
-    def __init__(
-        self,
-        settings: RefinerSettings,
-        universal: RelationalNetwork,
-        k: int,
-        dense: Galleries,
-        sparse: Galleries,
-    ) -> None:
-        self.k, self.settings, self.universal = k, settings, universal
-        self.dense, self.sparse = (_graphs(galleries, k, settings) for galleries in (dense, sparse))
-        self.usual_purity = _purity(universal, self.dense)
-        self._shares = [self._network(universal.scorer).share_in(each.graph) for each in self.sparse]
-        self.harmless: list[Scored[Weighing]] = []
-        """Those tried that in the sparse galleries lose at most a point to the base map alone."""
-        self.scores = functools.cache(self._scores)
-        self._unrefined = scored("base map alone", sparse, settings)
-        self._refined = functools.lru_cache(maxsize=1)(self._refine)
-        self._scorers = functools.cache(self._make_scorers)
-
-    def _scores(self, name: str, sharpness: float, blend: float, pull: float) -> Scored[Weighing]:
-        """How the scorer of that name does in the dense galleries; noted if it is harmless in the sparse ones."""
-        tried = Weighing(self.k, name, sharpness, blend, pull)
-        in_dense, in_sparse = (
-            scored(tried, [refined(blend, pull) for refined in part], self.settings)
-            for part in self._refined(name, sharpness)
-        )
-        if in_sparse.no_worse_than(self._unrefined):
-            self.harmless.append(in_dense)
-        return in_dense
-
-    def _refine(self, name: str, sharpness: float) -> tuple[list[Refined], list[Refined]]:
-        scorers = self._scorers(name)
-        networks = [self._network(scorer, sharpness) for scorer in scorers for _ in SPARSE]
-        in_sparse = map(self._refined_sparse, self.sparse, self._shares, networks)
-        return _refined(self.dense, scorers, sharpness), list(in_sparse)
-
-    def _refined_sparse(self, sparse: RehearsalGraph, share: float, network: RelationalNetwork) -> Refined:
-        """A sparse gallery as refined by the network and its fallback."""
-        manner = network.manner(share)
-        suited = replace(sparse, graph=sparse.graph.with_neighbors(manner.n_neighbors))
-        refined = suited.refined(manner.scorer, manner.sharpness)
-
-        def at(blend: float, pull: float) -> ValidationGallery:
-            between = replace(network, blend=blend, pull=pull).manner(share)
-            return refined(between.blend, between.pull)
-
-        return at
-
-    def _network(self, scorer: RelationScorer, sharpness: float = 1.0) -> RelationalNetwork:
-        """A network with this scorer, before its blend and pull are chosen."""
-        return RelationalNetwork(
-            scorer, None, self.k, sharpness, fallback=self.universal, usual_purity=self.usual_purity
-        )
-
-    def _make_scorers(self, name: str) -> list[RelationScorer]:
-        """One for each rehearsal, which has no part in it."""
-        universal = self.universal.scorer
-        if name == "universal":
-            return [universal] * len(self.dense)
-        others = _all_but_one(self.dense, self.sparse)
-        return [_adapted(universal, dense, sparse, self.settings.random_state) for dense, sparse in others]
 
 
 def _network(
@@ -335,57 +264,14 @@ def _network(
     network = RelationalNetwork(universal.scorer, n_neighbors=k, sharpness=sharpness, blend=blend, pull=pull)
     if blend == 1:
         return network
-    graphs = _graphs(dense, k, settings)
-    network = replace(network, fallback=universal, usual_purity=_purity(universal, graphs))
+    graphs = rehearsal_graphs(dense, k, settings)
+    network = replace(network, fallback=universal, usual_purity=mean_purity(universal, graphs))
     if scorer != "adapted":
         return network
-    adapted = _adapted(universal.scorer, graphs, _graphs(sparse, k, settings), settings.random_state, progress)
+    adapted = adapted_scorer(
+        universal.scorer, graphs, rehearsal_graphs(sparse, k, settings), settings.random_state, progress
+    )
     return replace(network, scorer=adapted)
-
-
-def _purity(universal: RelationalNetwork, graphs: Graphs) -> float:
-    """The mean purity of galleries as the universal network estimates it."""
-    return float(np.mean([estimated_purity(universal.scorer, each.graph, universal.n_neighbors) for each in graphs]))
-
-
-def _all_but_one(dense: Graphs, sparse: Graphs) -> list[tuple[Graphs, Graphs]]:
-    """For each rehearsal the dense and the sparse graphs of the others."""
-    n = len(SPARSE)
-    return [
-        (dense[:fold] + dense[fold + 1 :], sparse[: fold * n] + sparse[(fold + 1) * n :]) for fold in range(len(dense))
-    ]
-
-
-def _graphs(galleries: Iterable[ValidationGallery], k: int, settings: RefinerSettings) -> Graphs:
-    return [RehearsalGraph.build(gallery, k, settings.n_steps) for gallery in galleries]
-
-
-def _refined(graphs: Graphs, scorers: Sequence[RelationScorer], sharpness: float) -> list[Refined]:
-    return [graph.refined(scorer, sharpness) for graph, scorer in zip(graphs, scorers, strict=True)]
-
-
-def _adapted(
-    universal: RelationScorer, dense: Graphs, sparse: Graphs, seed: int, progress: Progress | None = None
-) -> RelationScorer:
-    """The universal scorer trained further on edges of these graphs, a quarter of them from sparse galleries.
-
-    The size of the gallery is blurred: here the sparse ones are small and the dense ones large, elsewhere they are not.
-    """
-    rng = generator(seed)
-    drawn = [_edges(dense, _MOST_EDGES, rng)]
-    drawn.append(_edges(sparse, len(drawn[0][0]) // 3, rng, fill=True))
-    relations, same_class = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
-    relations[:, RELATIONS.index("size of the gallery")] += rng.normal(size=len(relations)).astype(np.float32)
-    return fit_scorer(universal, relations, same_class, epochs=_SCORER_EPOCHS, seed=seed, progress=progress)
-
-
-def _edges(graphs: Graphs, most: int, rng: np.random.Generator, *, fill: bool = False) -> tuple[FloatArray, BoolArray]:
-    """At most so many edges of the graphs; with `fill` as many, drawn again and again."""
-    relations, same_class = (np.concatenate(parts) for parts in zip(*(g.edges() for g in graphs), strict=True))
-    if len(relations) and (fill or len(relations) > most):
-        drawn = rng.choice(len(relations), most, replace=len(relations) < most)
-        relations, same_class = relations[drawn], same_class[drawn]
-    return relations, same_class
 
 
 def _show(progress: Progress | None, title: str, done: int, total: int) -> None:

@@ -24,6 +24,7 @@ __all__ = ["GalleryConfidence"]
 _SAMPLE = 2_000  # gallery items looked at: their shares are then off by 1.1 % at most, one standard error
 _LOOK_AT = 8
 _DEEPER = 8  # times as many neighbours, of items that have only copies among those looked at
+_DIGITS = 6
 _LONGEST = 1 + 1e-6  # the cosine of two equal vectors, up to rounding
 
 
@@ -69,7 +70,8 @@ class GalleryConfidence:
     @functools.cached_property
     def _scale(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Cosines, ascending, and the confidence at each: what is usual is spread evenly, with 0 and 1 at the ends."""
-        cosines, ties = np.unique(self.usual.astype(np.float64), return_counts=True)
+        # Two items that are nearest to each other have one cosine, which may be rounded in two ways.
+        cosines, ties = np.unique(self.usual.astype(np.float64).round(_DIGITS), return_counts=True)
         ranks = np.cumsum(ties) - (ties - 1) / 2
         return np.r_[-_LONGEST, cosines, _LONGEST], np.r_[0, ranks / (len(self.usual) + 1), 1]
 

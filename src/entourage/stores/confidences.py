@@ -3,14 +3,11 @@
 import csv
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from entourage.errors import FileError
 from entourage.stores.atomic import Outputs
 from entourage.stores.paths import StrPath
 from entourage.stores.replacing import check_file
-from entourage.values import LabelArray
+from entourage.values import FloatArray, LabelArray
 
 __all__ = ["check_confidence_file", "write_confidences"]
 
@@ -37,7 +34,7 @@ def check_confidence_file(path: StrPath, *, overwrite: bool) -> Path:
     return check_file(path, overwrite=overwrite, ours=_holds_confidences)
 
 
-def write_confidences(path: StrPath, ids: LabelArray, confidences: NDArray[np.float64], outputs: Outputs) -> None:
+def write_confidences(path: StrPath, ids: LabelArray, confidences: FloatArray, outputs: Outputs) -> None:
     """Write the confidence in each query.
 
     Parameters

@@ -13,6 +13,7 @@ _HOMES = {
     "EntourageError": "errors",
     "EntourageWarning": "errors",
     "Neighbors": "values",
+    "OpenSetThreshold": "evaluation.separation",
     "PaperRefiner": "refiner",
     "Reranked": "refiner.rerank",
     "Reranker": "refiner.rerank",
@@ -22,6 +23,7 @@ _HOMES = {
     "doctor": "comparison.diagnosis",
     "evaluate": "evaluation",
     "load_refiner": "refiner",
+    "open_set_threshold": "evaluation.separation",
     "rerank": "refiner.rerank",
     "search": "neighbors",
 }
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from entourage.errors import EntourageWarning as EntourageWarning
     from entourage.evaluation import Scores as Scores
     from entourage.evaluation import evaluate as evaluate
+    from entourage.evaluation.separation import OpenSetThreshold as OpenSetThreshold
+    from entourage.evaluation.separation import open_set_threshold as open_set_threshold
     from entourage.neighbors import search as search
     from entourage.refiner import ContextRefiner as ContextRefiner
     from entourage.refiner import PaperRefiner as PaperRefiner

@@ -64,6 +64,11 @@ BAD = {
     "gallery to nowhere": (f"refine v.npy {REFINE} --context-out g.npy", "there is no gallery; add --context or"),
     "gallery in the way": (f"refine v.npy {REFINE} --context few.npy --context-out there.npy", "there.npy exists"),
     "gallery of another format": (f"refine v.npy {REFINE} --context v.npz --context-out g.npy", "call it g.npz"),
+    "confidence of no format": (f"refine v.npy {REFINE} --confidence sure.npy", "wanted a .csv file: choose another"),
+    "confidence over a table": (
+        f"refine v.npy {REFINE} --confidence l.csv --overwrite",
+        "l.csv is not what Entourage writes under such a name",
+    ),
     "two outputs, one name": (
         "refine v.npy --model model --context nan.npy --out out.npy --context-out ./out.npy",
         "--out is out.npy and --context-out is out.npy, which are one",

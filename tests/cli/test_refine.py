@@ -160,3 +160,20 @@ def test_scores_that_cannot_be_measured_are_refused_before_anything_is_refined(i
     refused = run(f"refine {options.format(tmp_path)}")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert message in refused.stderr and not os.listdir(tmp_path)
+
+
+def test_refine_writes_how_sure_one_can_be_of_each_query(clusters, tmp_path):
+    queries, gallery = clusters
+    np.savez(tmp_path / "q.npz", vectors=queries, ids=[f"q{i}" for i in range(len(queries))])
+    refine = f"refine {tmp_path}/q.npz --context {tmp_path}/g.npy --run {tmp_path}/run"
+    report = document(run(f"{refine} --confidence {tmp_path}/sure.csv --json"))
+    assert report["confidence"] == f"{tmp_path}/sure.csv"
+    lines = (tmp_path / "sure.csv").read_text().splitlines()
+    assert lines[0] == "id,confidence" and lines[1].startswith("q0,")
+    wanted = ContextRefiner().fit(gallery).serve(gallery).confidence(queries)
+    np.testing.assert_allclose([float(line.split(",")[1]) for line in lines[1:]], wanted, atol=1e-6)
+    again = document(run(f"{refine} --confidence {tmp_path}/sure.csv --overwrite --json"))
+    assert again["confidence"] == report["confidence"]
+    run(f"refine {tmp_path}/g.npy --out {tmp_path}/own.npy --confidence {tmp_path}/own.csv")
+    own = np.loadtxt(tmp_path / "own.csv", delimiter=",", skiprows=1)  # among the others, by row number
+    assert own[:, 0].tolist() == list(range(len(gallery))) and own[:, 1].mean() == pytest.approx(0.5, abs=0.01)

@@ -163,8 +163,7 @@ def test_the_relational_refiner_serves_as_its_estimator_does(short_rehearsals):
     training, _ = split = split_half(clusters(n_classes=20))
     (task,) = tasks_of(["served"], *split)
     refiner = ContextRefiner().fit(training.vectors, training.labels)
-    with pytest.warns(UserWarning, match="search the refined gallery"):
-        served = refiner.serve(task.gallery.vectors)
+    served = refiner.serve(task.gallery.vectors)
     wanted = served.transform(task.queries.vectors) @ served.refined_gallery.T
     method = METHODS["relational"].build(recipe="relational").fit(training)
     found = np.concatenate([part.similarities for _, part in method.rank_in(task.queries, task.gallery, 5)])
@@ -181,6 +180,22 @@ def test_unknown_queries_are_judged_by_confidence_and_known_ones_scored(comparis
     assert row["auroc_vs_raw"] == {"difference": 0, "low": 0, "high": 0}
     scores, _ = evaluate_in_gallery(task.queries, task.gallery, QueryExpansion(k=8, alpha=3.0).rank_in)
     np.testing.assert_allclose(part.result("alpha-qe-8-3").per_query["recall@1"], scores["recall@1"][task.known])
+
+
+def test_refiners_know_unknown_queries_as_well_as_raw_vectors_do(comparison):
+    rows = {row["method"]: row for row in comparison.under("open").document()["methods"]}
+    assert 0.5 < rows["raw"]["auroc"] < 1
+    assert rows["universal"]["auroc"] == pytest.approx(rows["raw"]["auroc"])
+    assert rows["universal"]["fpr@95tpr"] == pytest.approx(rows["raw"]["fpr@95tpr"])
+
+
+@pytest.mark.parametrize("name", ["universal", "relational", "paper"])
+def test_the_confidence_of_a_refiner_is_that_of_its_served_gallery(name):
+    (task,) = tasks_of(["open"], *uneven())
+    method = METHODS[name].build(**METHODS[name].fixed)  # nothing that was learned plays a part
+    served = ContextRefiner().fit(task.gallery.vectors).serve(task.gallery.vectors)
+    found = method.confidence(task.queries, task.gallery, np.zeros(len(task.queries)))
+    np.testing.assert_allclose(found, served.confidence(task.queries.vectors), atol=1e-6)
 
 
 def test_a_confidence_of_ones_own_is_what_counts():

@@ -5,7 +5,14 @@ import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from entourage.errors import InputError
-from entourage.evaluation.separation import Wins, auroc, compare_separation, false_positive_rate
+from entourage.evaluation.separation import (
+    OpenSetThreshold,
+    Wins,
+    auroc,
+    compare_separation,
+    false_positive_rate,
+    open_set_threshold,
+)
 
 RNG = np.random.default_rng(0)
 KNOWN = RNG.random(300) < 0.6
@@ -56,3 +63,33 @@ def test_what_cannot_be_told_apart_is_refused(values, known, message):
     for measure in (auroc, false_positive_rate):
         with pytest.raises(InputError, match=message):
             measure(values, known)
+
+
+@pytest.mark.parametrize("tpr", [0.07, 0.5, 0.95, 1.0])
+def test_a_threshold_is_the_highest_that_keeps_the_share(tpr):
+    known, unknown = (np.random.default_rng(seed).permutation(100) / 100 for seed in (0, 1))
+    found = open_set_threshold(known, unknown, tpr=tpr)
+    assert (known >= found.value).mean() == found.tpr == tpr  # 0.07 · 100 is more than 7 in floating point
+    assert found.fpr == (unknown >= found.value).mean()
+    flags = np.repeat([True, False], 100)
+    assert found.fpr == false_positive_rate(np.concatenate([known, unknown]), flags, tpr)
+
+
+def test_a_threshold_among_ties_keeps_more_and_without_unknown_queries_has_no_rate():
+    assert open_set_threshold([0.5, 0.5, 0.5, 0.9], tpr=0.5) == OpenSetThreshold(0.5, 1.0, None)
+
+
+@pytest.mark.parametrize(
+    ("known", "options", "message"),
+    [
+        ([], {}, r"known has shape \(0,\); wanted \(N,\)"),
+        ([[0.5]], {}, r"known has shape \(1, 1\)"),
+        ([0.5, np.inf], {}, "some confidence in known is not a finite number"),
+        ([0.5], {"unknown": []}, "unknown has shape"),
+        ([0.5], {"tpr": 0}, "tpr is 0; wanted 0 < tpr ≤ 1"),
+        ([0.5], {"tpr": 95}, "tpr is 95; wanted"),
+    ],
+)
+def test_a_sample_that_gives_no_threshold_is_refused(known, options, message):
+    with pytest.raises(InputError, match=message):
+        open_set_threshold(known, **options)

@@ -44,6 +44,13 @@ def refine(
     context_out: Annotated[
         Path | None, typer.Option(help="File for the refined gallery, to search the refined queries in.")
     ] = None,
+    confidence: Annotated[
+        Path | None,
+        typer.Option(
+            help="A .csv for the confidence, 0 to 1, that each item has a match in the gallery at all: cosines of "
+            "refined vectors do not tell."
+        ),
+    ] = None,
     context_by: Annotated[
         str | None,
         typer.Option(help="How a run finds contexts: reciprocal (default), nearest, kmeans, ward, ..."),
@@ -102,6 +109,7 @@ def refine(
         model=model,
         context=context,
         context_out=context_out,
+        confidence=confidence,
         context_by=context_by,
         context_size=context_size,
         neighbors=neighbors,

@@ -57,11 +57,13 @@ from entourage.comparison.ranges import (
 )
 from entourage.comparison.reranking import RerankedSearch
 from entourage.comparison.validation import LONGEST_TRAINING
+from entourage.neighbors import SearchIndex
+from entourage.refiner.confidence import GalleryConfidence
 from entourage.refiner.graph import most_neighbors
 from entourage.refiner.recipes import RECIPES
 from entourage.runtime.config import check_name
 from entourage.runtime.extras import require
-from entourage.values import Embeddings
+from entourage.values import Embeddings, FloatArray
 
 __all__ = ["BUDGET", "METHODS", "MethodSpec", "Refined", "chosen_in_fit", "select_methods"]
 
@@ -161,6 +163,10 @@ class Refined(VectorMethod):
         else:
             moved = self.refiner_.transform_both(queries, gallery)
         return queries.replace_vectors(moved[0].vectors), gallery.replace_vectors(moved[1].vectors)
+
+    def confidence(self, queries: Embeddings, gallery: Embeddings, best: FloatArray) -> FloatArray:
+        """What a served gallery gives beside refined queries: how near they are as they came; `best` does not count."""
+        return GalleryConfidence(SearchIndex(gallery)).of(Embeddings(queries.vectors))
 
     def _refiner(self, items: Embeddings) -> Any:
         """The refiner of the recipe, unfitted, with no more neighbours than items attend to."""

@@ -6,6 +6,7 @@ U unknown classes, B resamples.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,7 @@ from entourage.evaluation.bootstrap import RESAMPLES, Interval
 from entourage.runtime.randomness import generator
 from entourage.values import BoolArray, FloatArray, LabelArray, label_codes
 
-__all__ = ["Wins", "auroc", "compare_separation", "false_positive_rate"]
+__all__ = ["OpenSetThreshold", "Wins", "auroc", "compare_separation", "false_positive_rate", "open_set_threshold"]
 
 TPR = 0.95
 
@@ -62,9 +63,71 @@ def false_positive_rate(confidence: ArrayLike, known: ArrayLike, tpr: float = TP
     0.5
     """
     confidence, known = _checked(confidence, known)
-    ours = np.sort(confidence[known])[::-1]
-    threshold = ours[int(np.ceil(tpr * len(ours))) - 1]
-    return float((confidence[~known] >= threshold).mean())
+    return float((confidence[~known] >= _threshold(confidence[known], tpr)).mean())
+
+
+@dataclass(frozen=True)
+class OpenSetThreshold:
+    """From which confidence on a query counts as known, and what that costs; made by `open_set_threshold`.
+
+    Parameters
+    ----------
+    value, tpr, fpr
+        As the attributes of these names.
+    """
+
+    value: float
+    """The threshold: a query with this confidence or a higher one counts as known."""
+    tpr: float
+    """The share of the known queries of the sample that count as known."""
+    fpr: float | None = None
+    """The share of the unknown ones that do, too; None if none were given."""
+
+
+def open_set_threshold(known: ArrayLike, unknown: ArrayLike | None = None, *, tpr: float = TPR) -> OpenSetThreshold:
+    """Set the threshold from which on a query counts as one that has a match, from a sample of queries.
+
+    Parameters
+    ----------
+    known : array-like of shape (N,)
+        Of queries known to have a match in the gallery, the confidence or any other score that is higher where a match
+        is more likely: some hundreds, for the threshold is as uncertain as the sample is small.
+    unknown : array-like of shape (U,), optional
+        That of queries known to have none, to see how many of these are taken for known.
+    tpr : float, default 0.95
+        The least share of the known queries that must be recognised.
+
+    Returns
+    -------
+    OpenSetThreshold
+
+    Examples
+    --------
+    >>> open_set_threshold([0.9, 0.8, 0.7, 0.4], [0.75, 0.3], tpr=0.75)
+    OpenSetThreshold(value=0.7, tpr=0.75, fpr=0.5)
+    """
+    ours = _scores(known, "known")
+    value = _threshold(ours, tpr)
+    theirs = None if unknown is None else _scores(unknown, "unknown")
+    fpr = None if theirs is None else float((theirs >= value).mean())
+    return OpenSetThreshold(value, float((ours >= value).mean()), fpr)
+
+
+def _threshold(known: NDArray[np.float64], tpr: float) -> float:
+    """The highest value that at least this share of known queries reaches."""
+    if not (isinstance(tpr, Real) and 0 < float(tpr) <= 1):
+        raise InputError(f"tpr is {tpr!r}; wanted 0 < tpr ≤ 1, the share of known queries to recognise")
+    needed = int(np.ceil(round(tpr * len(known), 6)))  # 0.07 of 100 is 7, and not 7.000000000000001
+    return float(np.sort(known)[len(known) - max(needed, 1)])
+
+
+def _scores(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    scores = np.asarray(values, np.float64)
+    if scores.ndim != 1 or not len(scores):
+        raise InputError(f"{name} has shape {scores.shape}; wanted (N,), the confidence of one query or more")
+    if not np.isfinite(scores).all():
+        raise InputError(f"some confidence in {name} is not a finite number; wanted one for each query")
+    return scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from entourage.neighbors import SearchIndex
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, IntArray
 
@@ -17,6 +18,10 @@ __all__ = ["RefinesQueries", "RefiningNetwork"]
 
 class RefinesQueries(Protocol):
     """What a network has computed of a gallery before queries come."""
+
+    @property
+    def gallery(self) -> SearchIndex:
+        """The M items as they came."""
 
     def refined(self) -> FloatArray:
         """The refined gallery (M, d)."""

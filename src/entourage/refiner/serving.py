@@ -7,8 +7,12 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from entourage.neighbors import SearchIndex, own_gallery_rows
 from entourage.refiner.base_map import apply_base_map
+from entourage.refiner.confidence import GalleryConfidence
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.conversion import SameKindTransformer, Table, as_table
 from entourage.refiner.memory import same_items
@@ -61,6 +65,8 @@ class ServedGallery:
     (1500, 64)
     >>> served.transform(X[1500:1510]).shape      # what to search it with
     (10, 64)
+    >>> served.confidence(X[1500:1510]).shape     # from 0 to 1, whether there is a match at all
+    (10,)
 
     Parameters
     ----------
@@ -100,7 +106,35 @@ class ServedGallery:
         the same kind, of shape (N, d or out_dim)
             Refined vectors.
         """
+        table, items = self._checked(queries)
+        return self._refiner._same_kind(table, self._prepared.refine(items))
+
+    def confidence(self, queries: Any) -> NDArray[np.float64]:
+        """How sure one can be that queries have a match in the gallery at all.
+
+        **Cosines of refined vectors do not tell**: refinement draws every query to what is near, so that unknown ones
+        come close to 1, too. This compares raw vectors: a confidence of 0.2 means that 20 % of the gallery's items are
+        farther from their nearest other item than the query is from its nearest. It grows with the raw cosine, and
+        separates as well. `entourage.open_set_threshold` sets a threshold from a sample.
+
+        Parameters
+        ----------
+        queries : Embeddings, array, DataFrame or tensor of shape (N, d)
+            As in `transform`; a gallery item is judged by its nearest other.
+
+        Returns
+        -------
+        array of shape (N,)
+            From 0 to 1.
+        """
+        return self._confidence.of(self._checked(queries)[1])
+
+    @functools.cached_property
+    def _confidence(self) -> GalleryConfidence:
+        return GalleryConfidence(self._prepared.gallery)
+
+    def _checked(self, queries: Any) -> tuple[Table, Embeddings]:
+        """Queries as they were given, and as items: those of the gallery, if they are these."""
         table = as_table(self._refiner, queries)
         items = table.embeddings()
-        own = same_items(items, self._items)
-        return self._refiner._same_kind(table, self._prepared.refine(self._items if own else items))
+        return table, self._items if same_items(items, self._items) else items

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from entourage.evaluation.movement import cosines
+from entourage.neighbors import SearchIndex
 from entourage.runs.media import Media
 from entourage.runs.refine_request import RefineRequest
 from entourage.runs.refinement_files import RefinedSets, fill_run
@@ -14,6 +15,7 @@ from entourage.runs.refiners import FittedRefiner, Refinement, Refiner, RunRecor
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import collected_warnings
 from entourage.stores import Outputs, new_folder, warn_if_one_is_refined, write_like
+from entourage.stores.confidences import write_confidences
 from entourage.values import Embeddings, FloatArray, brief
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class RefineResult:
     scores: dict[str, dict]
     """{"before", "after"} -> metrics, where a run was written and labels are known; else empty."""
     written: dict[str, Path]
-    """{"out", "context_out", "run"} -> the file or folder, as far as they were asked for."""
+    """{"out", "context_out", "confidence", "run"} -> the file or folder, as far as they were asked for."""
 
     __repr__ = brief
 
@@ -95,6 +97,8 @@ def refine(request: RefineRequest, *, progress: ShowProgress = None) -> RefineRe
     scores = {}
     with Outputs(overwrite=request.overwrite) as outputs:  # they belong together, so they change as one
         written = _write_vectors(request, done, outputs)
+        if request.confidence is not None:
+            write_confidences(request.confidence, items.ids, _confidences(items, context), outputs)
         if request.run is not None:
             record = replace(done.record, warnings=(*done.record.warnings, *warnings))
             sets, run = _sets(items, context, done), outputs.folder(request.run)
@@ -208,8 +212,16 @@ def _refined(
     return refiner.refine(items.without_labels(), gallery, both=both, progress=progress)
 
 
+def _confidences(items: Embeddings, context: Embeddings | None) -> FloatArray:
+    """How sure one can be that each item has a match in the gallery, or among the others, (N,)."""
+    from entourage.refiner.confidence import GalleryConfidence
+
+    return GalleryConfidence(SearchIndex(items if context is None else context)).of(items)
+
+
 def _write_vectors(request: RefineRequest, done: Refinement, outputs: Outputs) -> dict[str, Path]:
-    written = {"out": request.out, "context_out": request.context_out, "run": request.run}
+    written = {"out": request.out, "context_out": request.context_out}
+    written |= {"confidence": request.confidence, "run": request.run}
     if request.out is not None:
         write_like(request.vectors, request.out, done.vectors, outputs)
     if request.context is not None and request.context_out is not None and done.context_vectors is not None:

@@ -10,6 +10,7 @@ from entourage.runs.media import Media, PictureSource
 from entourage.runs.picture_choice import pictures_of
 from entourage.stores import check_apart, check_folder, check_kept, check_writable_like, read_vectors
 from entourage.stores.columns import columns_where_present
+from entourage.stores.confidences import check_confidence_file
 from entourage.stores.labels import columns_of_table
 from entourage.stores.reading import same_file
 from entourage.stores.tables import named_column
@@ -33,6 +34,8 @@ class RefineRequest:
     """File of the raw vectors of a gallery to find neighbours in. None: the items themselves."""
     context_out: Path | None = None
     """File for the refined gallery, in the format of `context`."""
+    confidence: Path | None = None
+    """A .csv for the confidence that each item has a match in the gallery, or among the others where there is none."""
     context_by: str | None = None
     """With a run as the model: how contexts are found. None: reciprocal."""
     context_size: int | None = None
@@ -166,15 +169,18 @@ class RefineRequest:
             raise InputError(
                 "there is nothing to write to; wanted --out for the refined vectors, or --run to keep it all"
             )
-        check_apart({"--out": self.out, "--context-out": self.context_out, "--run": self.run})
+        files = {"--out": self.out, "--context-out": self.context_out, "--confidence": self.confidence}
+        check_apart(files | {"--run": self.run})
         given = (self.vectors, self.context, self.model, self.labels, self.context_labels, self.texts)
-        check_kept((self.out, self.context_out, self.run), (*given, self.context_texts, self.pictures, self.root))
+        check_kept((*files.values(), self.run), (*given, self.context_texts, self.pictures, self.root))
         if self.run is not None:
             check_folder(self.run, overwrite=self.overwrite)
         if self.out is not None:
             check_writable_like(self.vectors, self.out, overwrite=self.overwrite)
         if self.context_out is not None:
             self._check_context_out(self.context_out)
+        if self.confidence is not None:
+            check_confidence_file(self.confidence, overwrite=self.overwrite)
 
     def _check_context_out(self, context_out: Path) -> None:
         if self.context is None:

@@ -162,7 +162,7 @@ def test_arrays_of_any_name_are_kept(shop):
                 np.lib.format.write_array(member, array)
     assert fault(["refine", "odd.npz", "--out", "out.npz"], codes=(0,)) is None
     with np.load("out.npz") as written:
-        assert written.files == list(arrays) and written["file"].tolist() == [0, 1, 2]
+        assert written.files == [*arrays, "entourage_refined"] and written["file"].tolist() == [0, 1, 2]
 
 
 def test_pictures_that_are_pipes_are_left_out_and_names_that_are_no_text_refused(shop):

@@ -92,8 +92,9 @@ def _measure_split(folder: Path, number: int, methods: list[str], options: argpa
 
 def halves(items: Embeddings, half: str, number: int) -> tuple[Embeddings, Embeddings]:
     """What methods learn from and what they are scored on; for "train" both are of the training half."""
-    training, test = split_numbered(items, number)
-    return split_numbered(training, number) if half == "train" else (training, test)
+    if half == "train":  # of the first split: the others share classes with its test half
+        return split_numbered(split_numbered(items, 0)[0], number)
+    return split_numbered(items, number)
 
 
 def load(folder: Path, half: str, number: int, progress) -> Embeddings:

@@ -164,7 +164,8 @@ def _best(methods: dict) -> dict:
 
 def record_run(asked: dict) -> str:
     """Write down that test halves are about to be scored; the date it is known by."""
-    if subprocess.run(["git", "status", "--porcelain", "--", *CODE], capture_output=True, text=True).stdout.strip():
+    status = ["git", "status", "--porcelain", "--", *CODE]
+    if subprocess.run(status, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]).stdout.strip():
         raise SystemExit("there are uncommitted changes of code: a recorded run names its commit; commit them first")
     file, date = RESULTS / "test_runs.json", now()
     runs = json.loads(file.read_text()) if file.exists() else []

@@ -122,7 +122,7 @@ def test_intervals_of_class_scores_are_those_of_the_queries_of_all_splits(bench,
     items = type(items).from_vectors(items.vectors, labels=items.labels)
     values, classes = [], []
     for number in (0, 1):
-        halves = split_numbered(split_numbered(items, number)[0], number)
+        halves = split_numbered(split_numbered(items, 0)[0], number)
         found = compare_split(*halves, ["alpha-qe-8-3"])
         values.append([found.result(name).per_query["map@r"] for name in ("alpha-qe-8-3", "raw")])
         classes.append(found.labels)

@@ -236,6 +236,30 @@ def test_what_was_learned_from_large_classes_does_no_harm_where_classes_are_pair
     assert np.mean(changes) > -0.01
 
 
+def test_the_fallback_takes_over_by_degrees():
+    fallback, rng = universal_network(), np.random.default_rng(0)
+    arrays = fallback.scorer.to_arrays()
+    other = type(fallback.scorer).from_arrays(arrays | {"layers.4.bias": arrays["layers.4.bias"] + 2})
+    own = RelationalNetwork(other, None, 48, 1.0, 0.1, 0.0, fallback=fallback, usual_purity=0.6)
+    assert own.manner() == own.manner(1.0) == (other, 48, 1.0, 0.1, 0.0)
+    assert own.manner(0.0) == fallback.manner()
+    middle = own.manner(0.5)
+    assert middle[1:] == (24, pytest.approx(3.5**0.5), pytest.approx(0.3), pytest.approx(0.5))
+    relations = rng.normal(size=(5, 22)).astype(np.float32)
+    mean = (other.probabilities(relations) + fallback.scorer.probabilities(relations)) / 2
+    np.testing.assert_allclose(middle.scorer.probabilities(relations), mean, rtol=1e-6)
+
+
+def test_how_far_a_network_suits_a_gallery_is_its_purity_out_of_the_usual():
+    graph = build_graph(Embeddings.from_vectors(clusters(seed=3)[0]), 12)
+    fallback = universal_network()
+    purity = module.estimated_purity(fallback.scorer, graph, 12)
+    for ratio, share in ((0.4, 0.0), (0.5, 0.0), (0.675, 0.5), (0.85, 1.0), (1.2, 1.0)):
+        network = replace(fallback, fallback=fallback, usual_purity=purity / ratio)
+        assert network.share_in(graph) == pytest.approx(share, abs=0.006)
+    assert fallback.share_in(graph) == 1
+
+
 # ---- on disk -----------------------------------------------------------------------------------------------------
 
 

@@ -134,3 +134,10 @@ def test_new_classes_belong_into_the_gallery_that_is_served():
     anew = ContextRefiner().fit(vectors).serve(vectors).refined_gallery
     served_anew = precision_at_10(anew[new], anew[~new], labels[new], labels[~new])
     assert as_queries < raw < served_anew
+
+
+@pytest.mark.parametrize("gallery", [np.ones((1, 4)), np.ones((20, 4))], ids=["one item", "copies of one"])
+def test_a_gallery_of_one_is_served_as_it_is(gallery):
+    served = ContextRefiner().fit(gallery).serve(gallery)
+    np.testing.assert_allclose(served.refined_gallery, gallery / 2)
+    np.testing.assert_allclose(served.transform([[1.0, 0, 0, 0]]), [[1.0, 0, 0, 0]])

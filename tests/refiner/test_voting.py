@@ -75,3 +75,10 @@ def test_the_published_recipe_says_that_it_does_not_rehearse():
     X, y = clusters(seed=0, n_classes=8)
     with pytest.warns(EntourageWarning, match="not rehearsed with PaperRefiner"):
         PaperRefiner(n_neighbors=2, n_blocks=1, epochs=1).fit_transform(X, y)
+
+
+@pytest.mark.parametrize("per_class", [2, 3])
+def test_classes_too_small_to_hold_an_item_out_are_learned_from_all_the_same(short_rehearsals, per_class):
+    vectors, labels = clusters(seed=0, n_classes=20, per_class=per_class)
+    refiner = ContextRefiner().fit(vectors, labels)
+    assert refiner.votes_ is None and len(refiner.transform(vectors, context=vectors)) == len(vectors)

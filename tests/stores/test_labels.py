@@ -95,6 +95,16 @@ def test_a_csv_with_ids_is_joined_to_the_vectors(folder, vectors, text):
     assert labels_of(folder / vectors, written(folder, "l.csv", text)) == LABELS
 
 
+@pytest.mark.parametrize("numbered", [True, False])
+def test_ids_that_vectors_without_ids_cannot_be_matched_by_are_told_of(folder, numbered, recwarn):
+    ids = range(4) if numbered else ["d", "c", "b", "a"]
+    lines = [f"{item},{label}" for item, label in zip(ids, LABELS, strict=True)]
+    path = written(folder, "l.csv", "\n".join(["sku,label", *lines]))
+    assert labels_of(folder / "plain.npy", path) == LABELS
+    told = [str(each.message) for each in recwarn]
+    assert told == [] if numbered else "the vectors have no ids" in told[0] and "`sku`" in told[0]
+
+
 def test_whole_number_ids_match_their_text(folder):
     np.savez(folder / "numbered.npz", vectors=np.eye(4), ids=[30, 10, 20, 40])
     path = written(folder, "l.csv", "id,label\n10,dog\n20,cat\n30,cat\n40,eel\n")

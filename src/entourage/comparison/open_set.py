@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from entourage.evaluation.separation import Wins, compare_separation, false_positive_rate
-from entourage.values import BoolArray, LabelArray
+from entourage.values import BoolArray, LabelArray, brief
 
 __all__ = ["OpenSet"]
 
@@ -26,6 +26,8 @@ class OpenSet:
     """Their classes."""
     known: tuple[BoolArray, ...]
     """Whether each class is in the gallery."""
+
+    __repr__ = brief
 
     def __add__(self, other: "OpenSet") -> "OpenSet":
         return OpenSet(self.labels + other.labels, self.known + other.known)

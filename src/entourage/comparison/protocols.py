@@ -18,7 +18,7 @@ from entourage.comparison.splits import sorted_classes
 from entourage.errors import InputError
 from entourage.runtime.config import check_name
 from entourage.runtime.randomness import generator
-from entourage.values import BoolArray, Embeddings, IntArray, label_codes, labels_of, shared_codes
+from entourage.values import BoolArray, Embeddings, IntArray, brief, label_codes, labels_of, shared_codes
 
 __all__ = ["PROTOCOLS", "Task", "check_protocols", "tasks_of"]
 
@@ -46,6 +46,8 @@ class Task:
     """What was drawn, for whoever reads the numbers."""
     known: BoolArray | None = None
     """(N,) whether the class of each query is in the gallery; None where all are meant to be."""
+
+    __repr__ = brief
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ from entourage.errors import EntourageError
 from entourage.evaluation import evaluate_in_gallery, evaluate_ranking
 from entourage.runtime.progress import Progress
 from entourage.runtime.sharing import SharedWork, sharing
-from entourage.values import Embeddings
+from entourage.values import Embeddings, brief
 
 __all__ = ["score_methods", "scored_queries"]
 
@@ -37,6 +37,8 @@ class Work:
     rehearsals: Rehearsals
     """The rehearsals of a seed, shared by the methods that are tuned."""
     split: int
+
+    __repr__ = brief
 
 
 def score_methods(

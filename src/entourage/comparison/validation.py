@@ -14,7 +14,7 @@ from entourage.values import Embeddings, label_codes, labels_of
 
 __all__ = ["BASE_SHRINKAGES", "BASE_STEPS", "LEAST_CLASSES", "LONGEST_TRAINING", "Validation"]
 
-LEAST_CLASSES = 4  # two folds of two classes; three folds from six on
+LEAST_CLASSES = 4  # two folds of two classes
 LONGEST_TRAINING = 18  # epochs of a linear head
 # Base maps that are learned together: by one eigen-decomposition, and one training of a head for each shrinkage.
 BASE_SHRINKAGES = (0.02, 0.1, 0.3, 0.5, 0.8, 1.0)

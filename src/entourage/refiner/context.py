@@ -2,7 +2,7 @@
 
     z_i^t = normalise(z_i^{t-1} + sum_j w_ij z_j^{t-1}),   z^0 = x
     y_i^t = normalise(b x_i + (1 - b) z_i^t)
-    e_i^t = normalise(y_i^t + c sum_j v_ij y_j^t),   v_ij = trust_ij² (r_i1 / r_ij)^32,   r_ij = |x_i - x_j|
+    e_i^t = normalise(y_i^t + c sum_j v_ij y_j^t),   v_ij = trust_ij² (r_i1 / r_ij)^32,   r_ij² = |x_i - x_j|² + 0.001
 
 The last line pulls an item to those neighbours that are far nearer than its others: steps bring whole classes together,
 and would otherwise forget which two of their items were the closest.
@@ -78,7 +78,8 @@ class WeightedGraph:
 
     def make_ready(self) -> None:
         """Compute now what the first queries would have to wait for."""
-        _ = self.weights, self.pulls, self.surroundings
+        if self.graph.neighbors.k:  # else there is one node, and nobody to attend to
+            _ = self.weights, self.pulls, self.surroundings
         self.nodes.make_ready()
 
     def steps(self, n_steps: int, *, keep: bool = False) -> Iterator[np.ndarray]:

@@ -4,9 +4,9 @@ In order, each with what was chosen before it: the base map (whitening by some s
 steps, then the shrinkage again) with the universal scorer; how many neighbours to attend to, with the universal scorer
 or one adapted to the edges of other rehearsals; how sharply to weigh them and how much to keep of the item itself; the
 pull. What is chosen early is tried in two ways that differ much, so that it need not suit the later choices' defaults.
-Doing nothing is among the candidates. The best MAP@R + R@1 / 2 wins among those whose R@1 is not below that of the raw
-vectors, and which in sparse galleries lose at most a point of MAP@R. What a user protects must not fall either: where
-it does, larger blends are tried, which keep more of the item itself.
+Doing nothing is among the candidates, and so is what is done without labels. The best MAP@R + R@1 / 2 wins among those
+whose R@1 is not below that of the raw vectors, and which in sparse galleries lose at most a point of MAP@R. What a user
+protects must not fall either: where it does, larger blends are tried, which keep more of the item itself.
 """
 
 import functools
@@ -200,9 +200,23 @@ def _learn(
     best = choose(candidates)
     unprotected = best_of([*candidates, *with_bases], {"recall@1": floors["recall@1"]})
     chosen = Chosen(base, best.settings, raw, best, unprotected)
+    unlearned = _scored_universal(settings, universal, rehearsals)
+    if unlearned.keeps(floors) and unlearned.worth >= best.worth:
+        return universal, Chosen(NO_MAP, unlearned.settings, raw, unlearned, unprotected)
     if best.map_at_r <= raw.map_at_r or not best.keeps(floors):
         chosen = Chosen(NO_MAP, alone, raw, raw, unprotected)
     return _network(settings, universal, chosen, dense, sparse, progress), chosen
+
+
+def _scored_universal(
+    settings: RefinerSettings, universal: RelationalNetwork, rehearsals: list[Rehearsal]
+) -> Scored[Weighing]:
+    """How the universal network does, as it is used without labels."""
+    _, k, *way = universal.manner()
+    graphs = rehearsal_graphs([_all_queries(rehearsal.held_out) for rehearsal in rehearsals], k, settings)
+    refined = refined_by(graphs, [universal.scorer] * len(graphs), universal.sharpness)
+    galleries = [each(universal.blend, universal.pull) for each in refined]
+    return scored(Weighing(k, "universal", *way), galleries, settings)
 
 
 def _weighings(

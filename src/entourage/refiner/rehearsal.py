@@ -99,7 +99,7 @@ def make_rehearsals(
     rng = generator(seed)
     classes = rng.permutation(usable_classes(codes))
     sizes = np.bincount(codes)[classes]
-    classes = classes[: max(2 * folds, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
+    classes = classes[: max(3 * folds, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
     known = np.flatnonzero(np.isin(codes, classes))
     if len(known) > 2 * _MOST_ITEMS:  # a few huge classes
         known = known[thinned(codes[known], max(2, _MOST_ITEMS // len(classes)), seed)]

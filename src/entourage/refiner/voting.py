@@ -86,9 +86,9 @@ def rehearse_votes(
         None where there are too few items to tell.
     """
     n_steps, new = settings.n_steps, _some_of_each_class(label_codes(labels_of(items)), settings.random_state)
-    known, arrivals = items.take(~new), items.take(new)
-    if not new.any() or len(known) < _LEAST_KNOWN:
+    if not new.any() or (~new).sum() < _LEAST_KNOWN:
         return None
+    known, arrivals = items.take(~new), items.take(new)
     network = learn(known)
     refined = known.replace_vectors(_refined(network, known, n_steps))
     together = _refined(network, with_fitted(arrivals, known), n_steps)

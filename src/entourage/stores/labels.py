@@ -164,7 +164,7 @@ def _parquet_labels(
         raise _no_labels(path, names, column)
     labels = plain_column(table, label_name)
     id_name = _id_name(names, id_column)
-    if id_name is None or not items.named:
+    if id_name is None:
         return labels
     return _matched(path, id_name, plain_column(table, id_name).astype(str).tolist(), labels, items, id_column)
 
@@ -183,7 +183,7 @@ def _csv_labels(
         return _all_filled(table.path, rows[named:], first_line=1 + named)
     labels = np.array(table.filled(label_name), dtype=str)
     id_name = _id_name(table.header, id_column)
-    if id_name is None or not items.named:
+    if id_name is None:
         return labels
     return _matched(table.path, id_name, table.filled(id_name), labels, items, id_column)
 
@@ -202,7 +202,16 @@ def _no_labels(path: Path, names: Sequence[str], column: Column) -> FileError:
 def _matched(
     path: Path, id_name: str, ids: list[str], labels: LabelArray, items: Embeddings, given: str | None
 ) -> LabelArray:
-    """The labels by id; in order where what is only usually called so cannot be the ids."""
+    """The labels by id; in order where the vectors have none, or what is only usually called so cannot be the ids."""
+    if not items.named:
+        if ids not in (_numbers(0, ids), _numbers(1, ids)):  # the numbers of the lines say no more than their order
+            warnings.warn(
+                f"the vectors have no ids, so labels are taken in the order of the lines of {path}, whatever its "
+                f"column `{id_name}` says; if its order is another one, give vectors with ids (.npz or .parquet)",
+                EntourageWarning,
+                stacklevel=4,
+            )
+        return labels
     if given is None and not ID.is_certain(id_name):
         strangers = not set(ids) & set(items.ids.astype(str).tolist())
         if strangers or len(set(ids)) < len(ids):
@@ -215,6 +224,10 @@ def _matched(
             )
             return labels
     return _joined(path, f" in its column `{id_name}`", ids, labels, items)
+
+
+def _numbers(first: int, ids: list[str]) -> list[str]:
+    return [str(number) for number in range(first, first + len(ids))]
 
 
 def _joined(path: Path, where: str, ids: list[str], labels: LabelArray, items: Embeddings) -> LabelArray:

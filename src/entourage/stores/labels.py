@@ -204,7 +204,11 @@ def _matched(
 ) -> LabelArray:
     """The labels by id; in order where the vectors have none, or what is only usually called so cannot be the ids."""
     if not items.named:
-        if ids not in (_numbers(0, ids), _numbers(1, ids)):  # the numbers of the lines say no more than their order
+        beside = path.with_suffix(".npy").exists()  # as `embed` writes them, line by line
+        if not beside and ids not in (
+            _numbers(0, ids),
+            _numbers(1, ids),
+        ):  # numbers of lines say no more than their order
             warnings.warn(
                 f"the vectors have no ids, so labels are taken in the order of the lines of {path}, whatever its "
                 f"column `{id_name}` says; if its order is another one, give vectors with ids (.npz or .parquet)",

@@ -1,5 +1,7 @@
 """The doctor: every number against a direct computation, and verdicts against what refinement then does."""
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits

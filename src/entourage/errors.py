@@ -3,7 +3,8 @@
     EntourageError
     ├── InputError (ValueError)      vectors, labels, ids or settings that cannot be used
     ├── FileError (OSError)          a file that is missing, unreadable, truncated or in the way
-    │   └── CorruptImage             a picture that cannot be decoded; knows its path
+    │   ├── CorruptImage             a picture that cannot be decoded; knows its path
+    │   └── StoreError               a vector store that cannot be reached, or lacks what is asked for
     ├── ModelError (ValueError)      a model folder that is damaged, or does not fit these vectors
     ├── NotFittedError               an estimator used before fit; also scikit-learn's error of that name
     └── MissingExtra (ImportError)   an optional part that is not installed; names the pip line
@@ -25,6 +26,7 @@ __all__ = [
     "MissingExtra",
     "ModelError",
     "NotFittedError",
+    "StoreError",
     "few",
 ]
 
@@ -66,6 +68,10 @@ class CorruptImage(FileError):
     def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
         super().__init__(f"{path} cannot be decoded as an image: {reason}; replace or remove it")
         self.path = str(path)
+
+
+class StoreError(FileError):
+    """A vector store that cannot be reached, is of another kind, or lacks the table or column that is asked for."""
 
 
 class ModelError(EntourageError, ValueError):

@@ -149,3 +149,16 @@ def test_the_similarity_of_copies_is_a_share_of_the_usual_distance():
     assert copy_similarity(opposite) == pytest.approx(1 - 0.002)
     right_angle = Embeddings.from_vectors([[1.0, 0.0], [0.0, 1.0]])  # mean (½, ½): 1 - |m|² = ½
     assert copy_similarity(right_angle) == pytest.approx(1 - 0.001)
+
+
+def test_lists_are_those_of_a_search_among_distinct_items_alone():
+    """A neighbour that is found through a copy is as similar as the one that stands for it."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(300, 8))
+    near = rng.integers(300, size=90)
+    items = Embeddings.from_vectors(np.vstack([vectors, vectors[near] + 0.01 * rng.normal(size=(90, 8))]))
+    rows, _, found = search_distinct(items, 9)
+    expected = search(items.take(rows), k=9)
+    assert len(rows) < 390
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_allclose(found.similarities, expected.similarities, atol=1e-6)

@@ -1,22 +1,28 @@
 """Nearest neighbours: one search for the context before refinement and for the ranking after it."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from entourage.errors import InputError
+from entourage.neighbors.choice import AUTO, EXACT, NN_DESCENT, check_by, chosen
 from entourage.neighbors.index import SearchIndex
 from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.values import Embeddings, IntArray, Neighbors, as_embeddings
 
-__all__ = ["SearchIndex", "check_same_encoder", "own_gallery_rows", "search", "search_blocks"]
+__all__ = ["SearchIndex", "automatic_method", "check_same_encoder", "own_gallery_rows", "search", "search_blocks"]
+
+_LONGEST_LIST = 128  # of neighbours: for longer ones an index has to look at too much
 
 
 @shows_progress
-def search(queries: Any, gallery: Any = None, k: int = 8, *, progress: ShowProgress = None) -> Neighbors:
-    """Find the k gallery items most similar to each query, exactly.
+def search(
+    queries: Any, gallery: Any = None, k: int = 8, *, by: str = AUTO, progress: ShowProgress = None
+) -> Neighbors:
+    """Find the k gallery items most similar to each query: exactly, unless there are too many to compare.
 
     An item is never its own neighbour: it is left out by id, wherever it stands in the ranking.
 
@@ -30,13 +36,18 @@ def search(queries: Any, gallery: Any = None, k: int = 8, *, progress: ShowProgr
         more than once.
     k : int, default 8
         How many neighbours to find of each query.
+    by : str, default "auto"
+        "exact"; "nn-descent", where the queries are searched among themselves; or an index of faiss, by the text that
+        `faiss.index_factory` takes, such as "HNSW16" or "IVF1024,SQ8". "auto" is exact up to 8 billion pairs, which a
+        set of 130,000 items has, and for more than 128 neighbours; else it is an index, if faiss is installed.
     progress : bool or callable, optional
         True shows progress on standard error; a callable is called as progress(title, done, total).
 
     Returns
     -------
     Neighbors
-        (N, k) rows of the gallery, nearest first; of equally similar items the one with the lower id comes first.
+        (N, k) rows of the gallery, nearest first; of equally similar items the one with the lower id comes first. Its
+        `method` says how they were found and, of an approximate search, with what recall on a sample.
 
     Examples
     --------
@@ -48,18 +59,18 @@ def search(queries: Any, gallery: Any = None, k: int = 8, *, progress: ShowProgr
     elif gallery is not None and not isinstance(gallery, SearchIndex):
         gallery = as_embeddings(gallery, name="the gallery")
     queries = as_embeddings(queries, name="the queries")
-    blocks = _search(queries, gallery, k, progress)  # checks k before room is made for it
+    method, blocks = _search(queries, gallery, k, progress, check_by(by))  # checks k before room is made for it
     rows = np.empty((len(queries), k), np.int64)
     similarities = np.empty((len(queries), k), np.float32)
     for block, found in blocks:
         rows[block], similarities[block] = found.rows, found.similarities
-    return Neighbors(rows, similarities)
+    return Neighbors(rows, similarities, method)
 
 
 def search_blocks(
     queries: Embeddings, gallery: Embeddings | SearchIndex | None = None, k: int = 8
 ) -> Iterator[tuple[slice, Neighbors]]:
-    """Search as `search` does, some queries at a time, for rankings too long to hold for all queries at once.
+    """Search exactly, some queries at a time, for rankings too long to hold for all queries at once.
 
     Parameters
     ----------
@@ -73,14 +84,17 @@ def search_blocks(
     found : Neighbors
         (n, k) neighbours of the n queries of the block.
     """
-    return _search(queries, gallery, k)
+    return _search(queries, gallery, k)[1]
 
 
 def _search(
-    queries: Embeddings, gallery: Embeddings | SearchIndex | None, k: int, progress: Progress | None = None
-) -> Iterator[tuple[slice, Neighbors]]:
-    from entourage.neighbors import exact
-
+    queries: Embeddings,
+    gallery: Embeddings | SearchIndex | None,
+    k: int,
+    progress: Progress | None = None,
+    by: str = EXACT,
+) -> tuple[str, Iterator[tuple[slice, Neighbors]]]:
+    """How the neighbours are found, and the neighbours."""
     check_whole("k", k, least=1)
     gallery = queries if gallery is None else gallery
     index = gallery if isinstance(gallery, SearchIndex) else SearchIndex(gallery)
@@ -92,8 +106,50 @@ def _search(
             f"k is {k}, but a query can have at most {available} neighbours among {len(index)} items; "
             f"wanted 1 ≤ k ≤ {available}: lower k or add items"
         )
-    blocks = exact.top_k(queries.vectors, index, k, own_rows, progress)
-    return ((block, Neighbors(rows, similarities)) for block, rows, similarities in blocks)
+    one_set = index.items is queries
+    if by == AUTO:
+        long = k > _LONGEST_LIST
+        by = EXACT if long else automatic_method(len(queries), len(index), index.items.dim, one_set=one_set)
+    if by == EXACT:
+        from entourage.neighbors import exact
+
+        method, blocks = EXACT, exact.top_k(queries.vectors, index, k, own_rows, progress)
+    else:
+        from entourage.neighbors.approximate import approximate_top_k, prepared
+
+        if by == NN_DESCENT and not one_set:
+            raise InputError(f"by is {by} for a gallery; it searches a set within itself: leave the gallery out")
+        gallery_vectors = index.items.vectors
+        candidates = prepared(by, gallery_vectors, k, progress=progress)
+        method, blocks = approximate_top_k(
+            candidates, queries.vectors, gallery_vectors, k, own_rows, index.id_rank, progress=progress
+        )
+    return method, ((block, Neighbors(rows, similarities)) for block, rows, similarities in blocks)
+
+
+def automatic_method(n_queries: int, n_items: int, dim: int, *, one_set: bool) -> str:
+    """What `search` does by itself: "exact", or an index that takes half of the free memory at most.
+
+    Parameters
+    ----------
+    n_queries, n_items, dim : int
+        N queries among M items of d dimensions.
+    one_set : bool
+        Whether the queries are the items.
+
+    Returns
+    -------
+    str
+    """
+    return chosen(n_queries, n_items, dim, one_set=one_set, memory=_free_memory() / 2)
+
+
+def _free_memory() -> float:
+    """Bytes of memory that are free, as far as the system tells; else as if there were little."""
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return 2.0**31
 
 
 def check_same_encoder(queries: Embeddings, gallery: Embeddings) -> None:

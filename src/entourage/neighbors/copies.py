@@ -1,25 +1,88 @@
 """Near-identical items counted once, so that copies of one item are never a whole neighbourhood."""
 
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
 
 from entourage.neighbors import search
 from entourage.runtime.progress import Progress
-from entourage.values import BoolArray, Embeddings, IntArray, Neighbors
+from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, Neighbors
 
-__all__ = ["copy_similarity", "distinct_items", "search_distinct"]
+__all__ = [
+    "LOOK_AT",
+    "ROUNDS",
+    "SPARE",
+    "Searched",
+    "copies_from",
+    "copy_similarity",
+    "distinct_items",
+    "distinct_neighbors",
+    "leaders",
+    "once_each",
+    "search_distinct",
+]
 
 _COPY = 0.002  # of the usual squared distance
 _ROUNDING = 5e-7  # of the similarity of a vector to itself
-_LOOK_AT = 8
-_SPARE = 8  # neighbours looked up beyond k, in case some are copies
-_ROUNDS = 6
+LOOK_AT = 8
+"""Neighbours looked up where lists ended in copies."""
+SPARE = 8
+"""Neighbours looked up beyond k, in case some are copies."""
+ROUNDS = 6
+"""How often they are looked up again, at most."""
+
+
+class Searched(Protocol):
+    """A set of N items, which need not be in memory, as far as it has to be searched for copies."""
+
+    @property
+    def rank(self) -> IntArray:
+        """(N,) the place of each item in order of id."""
+
+    def within(self, rows: IntArray | None, k: int) -> Neighbors:
+        """The k nearest of some rows among themselves, as positions in `rows`; None: of all."""
+
+    def of_some(self, some: IntArray, rows: IntArray, k: int) -> Neighbors:
+        """The k nearest among `rows` of those at the positions `some` of it, without themselves, as positions."""
+
+    def of_pairs(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """The similarity (n,) of each of some items to another."""
+
+
+@dataclass(frozen=True, eq=False)
+class _InMemory:
+    """Items in memory, as `Searched`."""
+
+    items: Embeddings
+    progress: Progress | None = None
+
+    @property
+    def rank(self) -> IntArray:
+        rank = np.empty(len(self.items), np.int64)
+        rank[np.argsort(self.items.ids, kind="stable")] = np.arange(len(self.items))
+        return rank
+
+    def within(self, rows: IntArray | None, k: int) -> Neighbors:
+        return search(self.items if rows is None else self.items.take(rows), k=k, progress=self.progress)
+
+    def of_some(self, some: IntArray, rows: IntArray, k: int) -> Neighbors:
+        named = Embeddings(self.items.vectors[rows], np.arange(len(rows)))
+        return search(named.take(some), named, k)
+
+    def of_pairs(self, rows: IntArray, others: IntArray) -> FloatArray:
+        vectors = self.items.vectors
+        products: FloatArray = np.einsum("nd,nd->n", vectors[rows], vectors[others], dtype=np.float64)
+        return products
 
 
 def copy_similarity(items: Embeddings) -> float:
     """The similarity from which on two items of a set count as copies: at 0.2 % of the usual squared distance.
 
     Unit vectors of mean m are 1 - |m|² apart on average (half their squared distance), which is little for encoders
-    that put everything into a narrow cone.
+    that put everything into a narrow cone. The average is rounded to a power of 2^(1/8), so that it stays put while a
+    few items come and go.
 
     Parameters
     ----------
@@ -29,8 +92,13 @@ def copy_similarity(items: Embeddings) -> float:
     -------
     float
     """
-    mean = items.vectors.mean(axis=0, dtype=np.float64)
-    return 1 - max(_COPY * (1 - float(mean @ mean)), _ROUNDING)
+    return copies_from(items.vectors.mean(axis=0, dtype=np.float64))
+
+
+def copies_from(mean: FloatArray) -> float:
+    """`copy_similarity` of a set of unit vectors whose mean (d,) is known."""
+    usual = max(1 - float(mean @ mean), _ROUNDING)
+    return 1 - max(_COPY * math.pow(2, round(8 * math.log2(usual)) / 8), _ROUNDING)
 
 
 def distinct_items(
@@ -65,17 +133,20 @@ def distinct_items(
     ([0, 1], [0, 1, 0, 0])
     """
     similarity = copy_similarity(items) if similarity is None else similarity
-    rows = np.arange(len(items))
-    stand_in = np.arange(len(items))
-    rank = np.empty(len(items), np.int64)
-    rank[np.argsort(items.ids, kind="stable")] = np.arange(len(items))
-    for _ in range(_ROUNDS):
+    return _distinct(_InMemory(items), similarity, found)
+
+
+def _distinct(items: Searched, similarity: float, found: Neighbors | None) -> tuple[IntArray, IntArray]:
+    """As `distinct_items`."""
+    rank = items.rank
+    rows = stand_in = np.arange(len(rank))
+    for _ in range(ROUNDS):
         if len(rows) < 2:
             break
         if found is None:
-            found = search(items.take(rows), k=min(_LOOK_AT, len(rows) - 1))
+            found = items.within(rows, min(LOOK_AT, len(rows) - 1))
         copy = found.similarities >= similarity
-        leader = _leaders(found.rows, copy, rank[rows])
+        leader = leaders(found.rows, copy, rank[rows])
         stand_in = rows[leader][np.searchsorted(rows, stand_in)]
         rows = np.unique(stand_in)
         if not copy[:, -1].any():  # no list ends in a copy, so none was overlooked
@@ -84,7 +155,7 @@ def distinct_items(
     return rows, np.searchsorted(rows, stand_in)
 
 
-def _leaders(neighbors: IntArray, copy: BoolArray, rank: IntArray) -> IntArray:
+def leaders(neighbors: IntArray, copy: BoolArray, rank: IntArray) -> IntArray:
     """For each item the one that represents it, (n,): itself, or the first of its copies that represents itself.
 
     neighbors (n, k); copy (n, k): which of them are copies; rank (n,): the place of each item in order of id.
@@ -122,28 +193,92 @@ def search_distinct(
     stands_for : array of shape (N,)
         For each item, the position in `rows` of the item that represents it.
     found : Neighbors
-        (G, k) neighbours of the distinct items, as positions in `rows`.
+        (G, k) neighbours of the distinct items among each other, as positions in `rows`.
     """
-    similarity = copy_similarity(items)
-    found = search(items, k=min(k + _SPARE, len(items) - 1), progress=progress)
-    copy = found.similarities >= similarity
-    if not copy.any():
-        return np.arange(len(items)), np.arange(len(items)), _first(found, k)
-    rows, stands_for = distinct_items(items, similarity, found)
+    return distinct_neighbors(_InMemory(items, progress), copy_similarity(items), k)
+
+
+def distinct_neighbors(items: Searched, similarity: float, k: int) -> tuple[IntArray, IntArray, Neighbors]:
+    """As `search_distinct`, of items that need not be in memory.
+
+    Parameters
+    ----------
+    items : Searched
+        N items.
+    similarity : float
+        From which similarity on items are copies.
+    k : int
+        How many neighbours to find; fewer are found where there are not as many distinct items.
+
+    Returns
+    -------
+    rows, stands_for, found
+        As `search_distinct` returns them.
+    """
+    count = len(items.rank)
+    found = items.within(None, min(k + SPARE, count - 1))
+    if not (found.similarities >= similarity).any():
+        return np.arange(count), np.arange(count), found.first(k)
+    rows, stands_for = _distinct(items, similarity, found)
     k = min(k, len(rows) - 1)
     if not k:
         nobody = np.empty((len(rows), 0))
         return rows, stands_for, Neighbors(nobody, nobody)
-    neighbors = stands_for[found.rows[rows]]
-    again = neighbors == np.arange(len(rows))[:, None]
+    neighbors, similarities = _of_representatives(items, stands_for[found.rows[rows]], found, rows)
+    # Whoever was not looked up is not nearer than the last that was.
+    short = np.flatnonzero(similarities[:, k - 1] < found.similarities[rows, -1])
+    if len(short) * 2 > len(rows):
+        return rows, stands_for, items.within(rows, k)
+    neighbors, similarities = neighbors[:, :k].copy(), similarities[:, :k].copy()
+    if len(short):
+        searched = items.of_some(short, rows, k)
+        neighbors[short], similarities[short] = searched.rows, searched.similarities
+    return rows, stands_for, Neighbors(neighbors, similarities, found.method)
+
+
+def _of_representatives(
+    items: Searched, neighbors: IntArray, found: Neighbors, rows: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Lists (G, m) in which each neighbour is one that stands for others, once, and as similar as it is itself.
+
+    neighbors (G, m): who stands for what was found; rows (G,): the distinct items among all. What comes again, or is
+    the item itself, comes last, with a similarity of -2.
+    """
+    similarities = found.similarities[rows].copy()
+    item, place = np.nonzero(rows[neighbors] != found.rows[rows])  # found through a copy
+    similarities[item, place] = items.of_pairs(rows[item], rows[neighbors[item, place]])
+    touched = np.unique(item)
+    order, similarities[touched] = once_each(neighbors[touched], similarities[touched], touched)
+    neighbors[touched] = np.take_along_axis(neighbors[touched], order, axis=1)
+    return neighbors, similarities
+
+
+def once_each(neighbors: IntArray, similarities: FloatArray, own: IntArray) -> tuple[IntArray, FloatArray]:
+    """Put lists in order in which some neighbours come more than once, or are the item itself.
+
+    Parameters
+    ----------
+    neighbors, similarities : arrays of shape (G, m)
+        Of equally similar ones, those with lower numbers come first.
+    own : array of shape (G,)
+        The number of each item.
+
+    Returns
+    -------
+    order : array of shape (G, m)
+        Where in the list each comes from. What comes again, or is the item itself, comes last.
+    similarities : array of shape (G, m)
+        In this order; -2 of what comes last.
+
+    Examples
+    --------
+    >>> order, similar = once_each(np.array([[7, 4, 7, 1]]), np.array([[0.9, 0.8, 0.8, 0.7]]), np.array([1]))
+    >>> order.tolist(), similar.tolist()
+    ([[0, 1, 3, 2]], [[0.9, 0.8, -2.0, -2.0]])
+    """
+    again = neighbors == own[:, None]
     for column in range(1, neighbors.shape[1]):
         again[:, column] |= (neighbors[:, :column] == neighbors[:, column : column + 1]).any(axis=1)
-    if (~again).sum(axis=1).min() < k:
-        return rows, stands_for, search(items.take(rows), k=k, progress=progress)
-    new = np.argsort(again, axis=1, kind="stable")[:, :k]
-    similarities = np.take_along_axis(found.similarities[rows], new, axis=1)
-    return rows, stands_for, Neighbors(np.take_along_axis(neighbors, new, axis=1), similarities)
-
-
-def _first(found: Neighbors, k: int) -> Neighbors:
-    return Neighbors(found.rows[:, :k], found.similarities[:, :k])
+    similarities = np.where(again, similarities.dtype.type(-2), similarities)
+    order: IntArray = np.lexsort((neighbors, -similarities), axis=1)
+    return order, np.take_along_axis(similarities, order, axis=1)

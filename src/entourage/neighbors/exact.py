@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.neighbors.index import SearchIndex
+from entourage.neighbors.quantised import Codes
 from entourage.runtime.devices import graphics_card
 from entourage.runtime.progress import Progress
 from entourage.runtime.threads import blocks, thread_count
@@ -15,6 +16,7 @@ __all__ = ["top_k"]
 
 _TILE_VALUES = 2**20  # similarities held at once by a thread: 4 MiB
 _TILE_SIDE = 1024
+_FEW_QUERIES = 4  # so many are searched one by one where the gallery has codes
 _FEW_VALUES = 2**14  # tiles of a few queries have at least so many, or calls would take longer than products
 _MOST_CANDIDATES = 2**27  # of all items at once: 1 GiB
 _TITLE = "searching neighbours"
@@ -95,11 +97,31 @@ def _nearest(
             for block in blocks(n, rows):
                 yield block, *candidates.best(places[block])
             return
+        if gallery.codes is not None and n <= _FEW_QUERIES:
+            yield from _one_by_one(queries, gallery, gallery.codes, hidden, k)
+            return
         found = cpu.best_of_gallery(queries, items, hidden, k, rows, columns)
     for block, nearest, similarities in found:
         if progress:
             progress(_TITLE, block.stop, n)
         yield block, nearest, similarities
+
+
+def _one_by_one(
+    queries: NDArray[np.float32], gallery: SearchIndex, codes: Codes, hidden: IntArray, k: int
+) -> Iterator[tuple[slice, IntArray, NDArray[np.float32]]]:
+    """The same for a few queries, each of which is compared with those alone that may be near enough."""
+    from entourage.neighbors import cpu
+
+    for row in range(len(queries)):
+        query, near = queries[row : row + 1], codes.candidates(queries[row], k, int(hidden[row]))
+        near = np.arange(len(gallery.vectors)) if near is None else near
+        items = gallery.vectors if len(near) == len(gallery.vectors) else gallery.vectors[near]
+        place = np.searchsorted(near, hidden[row])
+        own = place if place < len(near) and near[place] == hidden[row] else -1
+        tile = _tile_shape(1, len(items), thread_count())
+        for _, nearest, similarities in cpu.best_of_gallery(query, items, np.array([own]), k, *tile):
+            yield slice(row, row + 1), near[nearest], similarities
 
 
 def _shares(progress: Progress | None, n: int) -> Callable[[float], None] | None:

@@ -6,19 +6,27 @@ from importlib.util import find_spec
 
 from entourage.errors import MissingExtra
 
-__all__ = ["as_missing_extra", "needs_training", "require"]
+__all__ = ["as_missing_extra", "is_installed", "needs_training", "require"]
 
 _EXTRAS = {
+    "faiss": "faiss",
+    "fastapi": "serve",
     "huggingface_hub": "images",
     "imageio_ffmpeg": "video",
+    "lancedb": "lance",
+    "pymilvus": "milvus",
+    "pynndescent": "nn-descent",
     "pytorch_metric_learning": "train",
+    "qdrant_client": "qdrant",
+    "ray": "ray",
     "tensorboard": "tensorboard",
     "torch": "train",
     "transformers": "images",
+    "uvicorn": "serve",
 }
 
 
-def require(library: str, purpose: str) -> None:
+def require(library: str, purpose: str, *, extra: str | None = None) -> None:
     """Refuse what needs an optional library that is not installed. The library is looked for, not imported.
 
     Parameters
@@ -27,6 +35,8 @@ def require(library: str, purpose: str) -> None:
         The name it is imported by.
     purpose
         What needs it, as the beginning of a sentence: "training an encoder".
+    extra
+        The extra to name, where several bring the library.
 
     Raises
     ------
@@ -35,8 +45,8 @@ def require(library: str, purpose: str) -> None:
 
     >>> require("torch", "training an encoder")
     """
-    if not _is_installed(library):
-        raise MissingExtra(_EXTRAS[library], purpose)
+    if not is_installed(library):
+        raise MissingExtra(extra or _EXTRAS[library], purpose)
 
 
 def as_missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtra | None:
@@ -63,7 +73,8 @@ def needs_training(purpose: str) -> Iterator[None]:
         raise missing from error
 
 
-def _is_installed(library: str) -> bool:
+def is_installed(library: str) -> bool:
+    """Whether a library could be imported, by its name; it is not."""
     try:
         return find_spec(library) is not None
     except ImportError:  # of whoever stands between Python and its libraries

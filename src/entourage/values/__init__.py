@@ -20,7 +20,7 @@ from entourage.values.columns import (
     shared_codes,
 )
 from entourage.values.conversion import as_column, as_matrix, holds_lists, library
-from entourage.values.embeddings import Embeddings, as_embeddings, without_direction
+from entourage.values.embeddings import Embeddings, as_embeddings, unit_factors, without_direction
 from entourage.values.neighbors import Neighbors
 from entourage.values.refinement import Attention, Trajectory
 
@@ -47,5 +47,6 @@ __all__ = [
     "plural",
     "set_frozen",
     "shared_codes",
+    "unit_factors",
     "without_direction",
 ]

@@ -20,7 +20,7 @@ from entourage.values.columns import (
 )
 from entourage.values.conversion import as_matrix
 
-__all__ = ["Embeddings", "as_embeddings", "without_direction"]
+__all__ = ["Embeddings", "as_embeddings", "unit_factors", "without_direction"]
 
 # Unit length up to the rounding of half precision, which is what many stores keep.
 _UNIT_TOLERANCE = 2e-3
@@ -255,6 +255,31 @@ def without_direction(vectors: NDArray[Any], lengths: FloatArray | None = None) 
         return f"row {bad[0]} of the vectors contains {seen} ({bad.size} such row{plural(bad.size)})"
     zero = np.flatnonzero(lengths == 0)
     return f"row {zero[0]} of the vectors is all zeros ({zero.size} such row{plural(zero.size)})" if zero.size else None
+
+
+def unit_factors(raw: NDArray[Any]) -> NDArray[np.float32]:
+    """What each vector has to be multiplied by to have length 1, of vectors that need not be in memory.
+
+    Parameters
+    ----------
+    raw : array of shape (N, d)
+        Finite numbers, no row of them all zeros; may be a memory-mapped file.
+
+    Returns
+    -------
+    array of shape (N,)
+        float32, 1 where a vector has length 1 already.
+
+    Examples
+    --------
+    >>> unit_factors(np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()
+    [0.20000000298023224, 1.0]
+    """
+    scales, lengths = _lengths(raw)
+    _check_directions(raw, lengths)
+    lengths *= scales
+    lengths[np.abs(lengths - 1) < _SCALED_BEFORE] = 1
+    return (1 / lengths).astype(np.float32)
 
 
 def _check_directions(raw: NDArray[Any], lengths: FloatArray) -> None:

@@ -21,6 +21,8 @@ class Neighbors:
         Row numbers of the gallery.
     similarities : array-like of shape (N, k)
         How similar each neighbour is to its query; never increasing along a row.
+    method : str, default "exact"
+        How they were found, as protocols name it.
 
     Raises
     ------
@@ -37,8 +39,10 @@ class Neighbors:
     """(N, k) row numbers of the gallery."""
     similarities: NDArray[np.float32]
     """(N, k) cosine similarities, never increasing along a row."""
+    method: str
+    """How they were found: "exact", or by what approximation and with what recall."""
 
-    def __init__(self, rows: ArrayLike, similarities: ArrayLike) -> None:
+    def __init__(self, rows: ArrayLike, similarities: ArrayLike, method: str = "exact") -> None:
         found = np.ascontiguousarray(rows, np.int64)
         similar = np.ascontiguousarray(similarities, np.float32)
         if found.ndim != 2 or found.shape != similar.shape:
@@ -47,7 +51,7 @@ class Neighbors:
             raise InputError(f"neighbour row {found.min()} is negative; rows count from 0")
         if (np.diff(similar, axis=1) > 0).any():
             raise InputError("similarities increase along a row, but neighbours are listed nearest first: sort them")
-        set_frozen(self, rows=found, similarities=similar)
+        set_frozen(self, rows=found, similarities=similar, method=method)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -63,6 +67,20 @@ class Neighbors:
     def k(self) -> int:
         """The number of neighbours of each query."""
         return int(self.rows.shape[1])
+
+    def first(self, k: int) -> "Neighbors":
+        """The nearest of each list.
+
+        Parameters
+        ----------
+        k : int
+            How many are kept, at most.
+
+        Returns
+        -------
+        Neighbors
+        """
+        return Neighbors(self.rows[:, :k], self.similarities[:, :k], self.method)
 
     def kept_in(self, other: "Neighbors") -> IntArray:
         """Count how many of each query's neighbours are among its neighbours in `other`.

@@ -1,0 +1,125 @@
+"""Approximate search against exact search: what it finds, what it says of its recall, and who is never found."""
+
+import numpy as np
+import pytest
+from tests.refiner.samples import clusters
+
+from entourage.errors import InputError, MissingExtra
+from entourage.neighbors import choice, search
+from entourage.neighbors.approximate import nearest_exactly
+from entourage.values import Embeddings
+
+METHODS = {"HNSW16": "faiss", "HNSW16,SQ8": "faiss", "IVF8,Flat": "faiss", "IVF8,SQ8": "faiss"}
+
+
+@pytest.fixture(scope="module")
+def items():
+    vectors, _ = clusters(0, n_classes=60, per_class=10)
+    return Embeddings.from_vectors(vectors, [f"item {row}" for row in range(len(vectors))])
+
+
+@pytest.fixture(params=METHODS)
+def method(request):
+    pytest.importorskip(METHODS[request.param])
+    return request.param
+
+
+def overlap(found, wanted) -> float:
+    return float(found.kept_in(wanted).mean() / wanted.k)
+
+
+def test_one_set_is_found_nearly_as_by_exact_search_with_exact_similarities(items, method):
+    found, wanted = search(items, k=10, by=method), search(items, k=10, by="exact")
+    assert overlap(found, wanted) >= 0.95
+    assert not (found.rows == np.arange(len(items))[:, None]).any()
+    expected = np.einsum("nd,nkd->nk", items.vectors, items.vectors[found.rows])
+    np.testing.assert_allclose(found.similarities, expected, atol=1e-6)
+
+
+def test_the_recall_that_is_told_is_that_of_the_sample(items, method):
+    found, wanted = search(items, k=10, by=method), search(items, k=10)
+    assert wanted.method == "exact" and found.method.startswith("approximate (")
+    told = float(found.method.partition("recall ")[2].split()[0])
+    assert told == pytest.approx(overlap(found, wanted), abs=0.03) and "256 sampled items" in found.method
+
+
+@pytest.mark.attack  # pynndescent compiles for a minute
+def test_nn_descent_finds_one_set(items):
+    pytest.importorskip("pynndescent")
+    found = search(items, k=10, by="nn-descent")
+    assert overlap(found, search(items, k=10)) >= 0.95 and found.method.startswith("approximate (NN-descent), recall")
+
+
+@pytest.mark.parametrize("by", ["HNSW16", "IVF8,SQ8"])
+def test_queries_are_found_in_a_gallery_without_themselves(items, by):
+    pytest.importorskip("faiss")
+    queries, gallery = items.take(np.arange(0, 100)), items.take(np.arange(50, 600))
+    found = search(queries, gallery, k=10, by=by)
+    assert overlap(found, search(queries, gallery, k=10)) >= 0.95
+    assert not (gallery.ids[found.rows] == queries.ids[:, None]).any()
+
+
+def test_an_index_is_searched_more_widely_until_it_finds_enough(items):
+    pytest.importorskip("faiss")
+    assert "nprobe 8" not in search(items, k=10, by="IVF64,Flat").method
+
+
+def test_what_an_index_has_lost_is_searched_exactly(items, monkeypatch):
+    pytest.importorskip("faiss")
+    from entourage.neighbors.faiss_search import FaissIndex
+
+    lost = lambda self, queries, rows, k: np.full((len(queries), k), -1)  # noqa: E731
+    monkeypatch.setattr(FaissIndex, "of", lost)
+    np.testing.assert_array_equal(search(items, k=5, by="HNSW16").rows, search(items, k=5).rows)
+
+
+def test_exact_search_of_vectors_that_are_not_in_memory_finds_the_same(items, monkeypatch):
+    monkeypatch.setattr("entourage.neighbors.approximate._COLUMNS", 100)
+    rank = np.argsort(np.argsort(items.ids))
+    rows, similarities = nearest_exactly(items.vectors[:40], items.vectors, 7, np.arange(40), rank)
+    wanted = search(items, k=7)
+    np.testing.assert_array_equal(rows, wanted.rows[:40])
+    np.testing.assert_allclose(similarities, wanted.similarities[:40], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n", "memory", "wanted"),
+    [
+        (100_000, 8e9, "exact"),
+        (1_000_000, 1e9, "HNSW32,SQ8"),
+        (1_000_000, 0.6e9, "HNSW16,SQ8"),
+        (10_000_000, 1e9, "IVF4096,PQ96"),
+    ],
+)
+def test_it_is_chosen_by_size_and_memory(n, memory, wanted):
+    pytest.importorskip("faiss")
+    assert choice.chosen(n, n, 384, one_set=True, memory=memory) == wanted
+    assert choice.chosen(10, n, 384, one_set=False, memory=memory) == "exact"
+
+
+def test_without_faiss_it_stays_exact_and_what_is_named_names_its_extra(items, monkeypatch):
+    monkeypatch.setattr("entourage.neighbors.choice.is_installed", lambda library: False)
+    assert choice.chosen(10**6, 10**6, 384, one_set=True, memory=8e9) == "exact"
+    monkeypatch.setattr("entourage.runtime.extras.is_installed", lambda library: False)
+    for by, extra in {"HNSW16": "faiss", "nn-descent": "nn-descent"}.items():
+        with pytest.raises(MissingExtra, match=rf"entourage\[{extra}\]"):
+            search(items, k=3, by=by)
+
+
+def test_large_sets_are_searched_by_an_index_of_themselves(items, monkeypatch):
+    pytest.importorskip("faiss")
+    monkeypatch.setattr("entourage.neighbors.choice._EXACT_PAIRS", 1000)
+    assert search(items, k=5).method.startswith("approximate (HNSW32,SQ8")
+    assert search(items, k=200).method == "exact"  # an index would have to look at nearly everything
+
+
+def test_what_names_no_way_to_search_is_refused(items):
+    pytest.importorskip("faiss")
+    with pytest.raises(InputError, match="faiss cannot make an index of 'nonsense'"):
+        search(items, k=3, by="nonsense")
+    with pytest.raises(InputError, match="has 4096 lists for 600 items; wanted fewer lists"):
+        search(items, k=3, by="IVF4096,Flat")
+    with pytest.raises(InputError, match="by is None; wanted auto, exact"):
+        search(items, k=3, by=None)
+    with pytest.raises(InputError, match="searches a set within itself"):
+        search(items, items.take(np.arange(300)), k=3, by="nn-descent")

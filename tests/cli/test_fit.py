@@ -77,7 +77,7 @@ def test_fit_protects_what_it_is_told_to(inside, tmp_path):
         ("--protect recall", "--protect is 'recall'; wanted recall@k, precision@k, ndcg@k, mrr@k or map@k"),
         ("--protect recall@10,", "--protect is ''; wanted recall@k"),
         ("--protect recall@99999", "protect is recall@99999, but a query has only"),
-        ("--protect mrr --labels coarse", "too few to rehearse with; wanted 6: add classes, or leave protect out"),
+        ("--protect mrr --labels coarse", "too few to rehearse with; wanted 4: add classes, or leave protect out"),
         ("--protect mrr --recipe paper", "--protect is mrr but only --recipe relational uses it"),
     ],
 )

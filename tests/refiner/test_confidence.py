@@ -114,7 +114,8 @@ def test_what_is_usual_is_what_the_graph_finds():
     gallery = Embeddings.from_vectors(np.vstack([GALLERY, GALLERY[:40], GALLERY[:10] + 1e-4]))
     _, _, found = search_distinct(gallery, 1)
     usual = GalleryConfidence(SearchIndex(gallery)).usual
-    np.testing.assert_allclose(usual, np.sort(found.similarities[:, 0]), atol=1e-6)
+    # The graph measures to the item that stands for its copies, which are up to 1e-4 from it.
+    np.testing.assert_allclose(usual, np.sort(found.similarities[:, 0]), atol=2e-5)
 
 
 def test_the_order_of_the_gallery_does_not_matter_nor_that_a_sample_of_it_is_looked_at(monkeypatch):

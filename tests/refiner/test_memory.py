@@ -52,7 +52,7 @@ def test_a_row_alone_is_refined_among_the_items_of_fit(labelled):
         alone = refiner.transform(X[[row]])
         company = refiner.transform(X[[row]], context=X[~held_out])
         assert np.abs(alone - X[[row]] / np.linalg.norm(X[row])).max() > 0.01
-        assert (alone * company).sum() > 0.99
+        assert (alone * company).sum() > 0.95  # as a query it is pulled more strongly
 
 
 def test_items_of_fit_come_out_as_fit_transform_returned_them_in_any_part():

@@ -191,7 +191,7 @@ def test_a_query_from_outside_gets_nearly_what_it_would_get_inside(case):
     (first, from_outside), (added_first, from_inside) = (
         scores(q, labels[query], searched, of_gallery) for q in (refined, added)
     )
-    assert from_outside > from_inside - 0.03 and first > added_first - 0.05
+    assert from_outside > from_inside - 0.04 and first > added_first - 0.08
 
 
 # ---- copies ------------------------------------------------------------------------------------------------------

@@ -46,6 +46,10 @@ def counts(rows, similarities, gallery_rows, gallery_similarities, own) -> list[
     return counted
 
 
+def to_a_64th(value: float) -> float:
+    return round(64 * value) / 64
+
+
 def by_definition(found: Neighbors, gallery: Neighbors, own) -> np.ndarray:
     """Every feature of every edge, one at a time."""
     (rows, similarities), (gallery_rows, gallery_similarities) = lists(found), lists(gallery)
@@ -53,6 +57,8 @@ def by_definition(found: Neighbors, gallery: Neighbors, own) -> np.ndarray:
     every = [s for row in gallery_similarities for s in row]
     centre = sum(every) / len(every)
     spread = math.sqrt(sum((s - centre) ** 2 for s in every) / len(every)) + 1e-6
+    spread = 2 ** to_a_64th(math.log2(spread))
+    centre = spread * to_a_64th(centre / spread)
     z, z_gallery = (
         [[(s - centre) / spread for s in row] for row in table] for table in (similarities, gallery_similarities)
     )
@@ -85,7 +91,7 @@ def by_definition(found: Neighbors, gallery: Neighbors, own) -> np.ndarray:
                 "density of the neighbour": sum(z_gallery[j]) / k,
                 "mutual share of the item": sum(e["reverse"] < k for e in counted[i]) / k,
                 "popularity of the neighbour": math.log(1 + listed / k),
-                "size of the gallery": math.log(m / k),
+                "size of the gallery": to_a_64th(math.log(m / k)),
                 "length of the lists": math.log(k),
             }
             assert list(told) == list(RELATIONS)
@@ -161,7 +167,10 @@ def test_features_do_not_depend_on_how_wide_the_encoders_cone_is():
     directions = Embeddings.from_vectors(vectors(8, 60)).vectors.astype(np.float64)
     narrow = np.hstack([0.2 * directions, np.full((60, 1), math.sqrt(1 - 0.04))])
     wide, squeezed = (relation_features(search(Embeddings.from_vectors(v), k=6)) for v in (directions, narrow))
-    np.testing.assert_allclose(wide, squeezed, atol=2e-3)
+    measured = [name.startswith(("similarity", "density")) for name in RELATIONS]
+    np.testing.assert_allclose(wide[..., ~np.array(measured)], squeezed[..., ~np.array(measured)], atol=1e-6)
+    # In each of the two, the centre is off by half a 64th, and the spread by half a 64th of an octave.
+    np.testing.assert_allclose(wide[..., measured], squeezed[..., measured], atol=2e-3 + 2 / 128, rtol=2 * 0.0055)
 
 
 def test_names_are_unique_and_the_input_is_left_alone():
@@ -172,3 +181,9 @@ def test_names_are_unique_and_the_input_is_left_alone():
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(found.rows, before[0])
     np.testing.assert_array_equal(found.similarities, before[1])
+
+
+def test_what_depends_on_the_whole_gallery_stays_put_while_an_item_comes_and_goes():
+    items = Embeddings.from_vectors(np.random.default_rng(0).normal(size=(400, 16)))
+    surroundings = [Surroundings.of(search(items.take(np.arange(n)), k=8)) for n in range(390, 401)]
+    assert len({(each.centre, each.spread) for each in surroundings}) <= 3

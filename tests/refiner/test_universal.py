@@ -87,7 +87,7 @@ def test_a_refiner_at_work_leaves_one_or_identical_vectors_where_they_are(untaug
 
 
 @pytest.mark.parametrize("asked", [None, 6])
-@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("n_classes", [2, 3])
 def test_few_classes_are_left_to_the_universal_scorer_with_a_warning(n_classes, asked):
     vectors, labels = clusters(seed=13, n_classes=n_classes)
     refiner = ContextRefiner(asked).fit(vectors, labels)

@@ -8,14 +8,15 @@ The last line pulls an item to those neighbours that are far nearer than its oth
 and would otherwise forget which two of their items were the closest.
 
 Nodes of the graph attend to each other. Queries from outside attend to the nodes, which are refined further at the
-same pace, so that refined queries are compared with the refined gallery.
+same pace, so that refined queries are compared with the refined gallery. Their pull is four times as strong, as no node
+is pulled to them in turn.
 
 N items, G nodes, k neighbours, T steps, d dimensions.
 """
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,10 +27,11 @@ from entourage.refiner.relations import Surroundings, relation_features
 from entourage.refiner.scorer import Scorer, trust, trust_of_queries
 from entourage.values import Embeddings, Neighbors
 
-__all__ = ["Context", "WeightedGraph", "blended"]
+__all__ = ["Context", "WeightedGraph", "blended", "pulls_of"]
 
 _NEARER = 16  # the power of squared distances
 _TRUSTED = 2  # the power of trust
+_FROM_OUTSIDE = 4  # how much stronger queries are pulled
 _ALIKE = 1e-3  # added to squared distances: those of vectors nearly alike are rounding
 
 
@@ -64,7 +66,7 @@ class WeightedGraph:
     @functools.cached_property
     def pulls(self) -> np.ndarray:
         """v_ij of each edge, of shape (G, k)."""
-        return _pulls(self.trust, self.graph.neighbors)
+        return pulls_of(self.trust, self.graph.neighbors)
 
     @functools.cached_property
     def surroundings(self) -> Surroundings:
@@ -75,6 +77,12 @@ class WeightedGraph:
     def nodes(self) -> SearchIndex:
         """The nodes, made ready for queries to be searched among them."""
         return SearchIndex(self.graph.items)
+
+    def knowing(self, trust: np.ndarray, surroundings: Surroundings) -> "WeightedGraph":
+        """The same, with what is known of its edges already."""
+        known = replace(self)
+        vars(known).update(trust=trust, surroundings=surroundings)  # where they would be kept once computed
+        return known
 
     def make_ready(self) -> None:
         """Compute now what the first queries would have to wait for."""
@@ -94,6 +102,11 @@ class WeightedGraph:
     def context_of_gallery(self) -> "Context":
         """Return the context of the gallery's own items, including copies."""
         node, none = self.graph.stands_for, self.graph.items.vectors[:0]
+        return Context(self, node, self.graph.neighbors.rows[node], self.weights[node], self.pulls[node], none)
+
+    def context_of_items(self, rows: np.ndarray) -> "Context":
+        """Return the context of some of the gallery's own items, by row."""
+        node, none = self.graph.stands_for[rows], self.graph.items.vectors[:0]
         return Context(self, node, self.graph.neighbors.rows[node], self.weights[node], self.pulls[node], none)
 
     def context_of_queries(self, queries: Embeddings, own_rows: np.ndarray) -> "Context":
@@ -130,11 +143,11 @@ class WeightedGraph:
             relations = relation_features(others, self.surroundings, np.full(len(others), -1))
             trusted = trust_of_queries(self.scorer, relations)
             rows[outside], weights[outside] = others.rows, trusted**self.sharpness
-            pulls[outside] = _pulls(trusted, others)
+            pulls[outside] = _FROM_OUTSIDE * pulls_of(trusted, others)
         return Context(self, node, rows, weights, pulls, queries.vectors[outside])
 
 
-def _pulls(trusted: np.ndarray, neighbors: Neighbors) -> np.ndarray:
+def pulls_of(trusted: np.ndarray, neighbors: Neighbors) -> np.ndarray:
     """v_ij = trust_ij² (r_i1 / r_ij)^32 of neighbours, nearest first; (N, k)."""
     squares = 2 - 2 * neighbors.similarities + _ALIKE
     return trusted**_TRUSTED * (squares[:, :1] / squares) ** _NEARER
@@ -143,7 +156,8 @@ def _pulls(trusted: np.ndarray, neighbors: Neighbors) -> np.ndarray:
 def _without(found: Neighbors, own: np.ndarray, k: int) -> Neighbors:
     """The first k of each list that are not the item itself; found (N, k + 1), own (N,) rows or -1."""
     kept = np.argsort(found.rows == own[:, None], axis=1, kind="stable")[:, :k]
-    return Neighbors(*(np.take_along_axis(table, kept, axis=1) for table in (found.rows, found.similarities)))
+    rows, similarities = (np.take_along_axis(table, kept, axis=1) for table in (found.rows, found.similarities))
+    return Neighbors(rows, similarities, found.method)
 
 
 @dataclass(frozen=True, eq=False)

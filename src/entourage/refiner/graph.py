@@ -58,7 +58,7 @@ class Graph:
         """
         if n_neighbors >= self.neighbors.k:
             return self
-        return replace(self, neighbors=_first(self.neighbors, n_neighbors))
+        return replace(self, neighbors=self.neighbors.first(n_neighbors))
 
     def shortened(self, n_neighbors: int) -> "Graph | None":
         """What `build_graph` would find with fewer neighbours, if this graph shows it.
@@ -110,9 +110,5 @@ def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None
         k = min(n_neighbors, most_neighbors(len(gallery)))
         rows, stands_for, found = search_distinct(gallery, k, progress=progress)
     nodes = gallery if len(rows) == len(gallery) else gallery.take(rows)
-    neighbors = _first(found, most_neighbors(len(nodes)))
+    neighbors = found.first(most_neighbors(len(nodes)))
     return Graph(nodes, stands_for, neighbors, copy_similarity(gallery))
-
-
-def _first(neighbors: Neighbors, k: int) -> Neighbors:
-    return Neighbors(neighbors.rows[:, :k], neighbors.similarities[:, :k])

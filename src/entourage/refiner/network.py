@@ -152,7 +152,7 @@ class RelationalNetwork:
             yield x.vectors, None, np.empty((len(x), 0), np.int64)
             return
         mapped = x if gallery is items else self._mapped(gallery)
-        weighted = self._weighted_graph(mapped, n_neighbors, progress, graph)
+        weighted = self.weighted_graph(mapped, n_neighbors, progress, graph)
         if gallery is items:
             context = weighted.context_of_gallery()
         else:
@@ -178,7 +178,7 @@ class RelationalNetwork:
         x, mapped = self._mapped(items), self._mapped(gallery)
         if not n_steps:  # as `refine` has it: nothing has been blended yet
             return x.vectors, mapped.vectors
-        weighted = self._weighted_graph(mapped, n_neighbors, progress, graph)
+        weighted = self.weighted_graph(mapped, n_neighbors, progress, graph)
         queries = weighted.context_of_queries(x, own_gallery_rows(items, gallery))
         inside = weighted.context_of_gallery()
         for t, z in enumerate(queries.steps(weighted.steps(n_steps))):
@@ -192,7 +192,7 @@ class RelationalNetwork:
     ) -> PreparedGallery:
         """Keep what queries will need of a gallery: its graph, and its nodes at every step, T + 1 times its size."""
         mapped = self._mapped(gallery)
-        weighted = self._weighted_graph(mapped, n_neighbors, progress)
+        weighted = self.weighted_graph(mapped, n_neighbors, progress)
         node_steps = []
         for t, z in enumerate(weighted.steps(n_steps, keep=True)):
             node_steps.append(z)
@@ -204,10 +204,26 @@ class RelationalNetwork:
     def _mapped(self, items: Embeddings) -> Embeddings:
         return apply_base_map(items, self.base_map)
 
-    def _weighted_graph(
-        self, mapped: Embeddings, n_neighbors: int, progress: Progress | None, graph: Graph | None = None
+    def weighted_graph(
+        self, mapped: Embeddings, n_neighbors: int, progress: Progress | None = None, graph: Graph | None = None
     ) -> WeightedGraph:
-        """The graph of a mapped gallery, built unless it is given, as weighed by the network that suits it."""
+        """Weigh the graph of a gallery as the network does that suits it.
+
+        Parameters
+        ----------
+        mapped : Embeddings
+            M items, through the base map if there is one.
+        n_neighbors : int
+            How many neighbours each item gets.
+        progress : callable, optional
+            Called as progress(title, done, total).
+        graph : Graph, optional
+            The graph of these items with these n_neighbors; it is built if it is not given.
+
+        Returns
+        -------
+        WeightedGraph
+        """
         if graph is None:
             graph = build_graph(mapped, n_neighbors, progress)
         elif len(graph.stands_for) != len(mapped):
@@ -225,7 +241,10 @@ class RelationalNetwork:
         """How far this network suits a gallery, from 0, where it is much sparser than usual, to 1; in hundredths."""
         if self.fallback is None:
             return 1.0
-        purity = estimated_purity(self.fallback.scorer, graph, self.fallback.n_neighbors)
+        return self.share_of(estimated_purity(self.fallback.scorer, graph, self.fallback.n_neighbors))
+
+    def share_of(self, purity: float) -> float:
+        """How far this network suits a gallery whose purity its fallback has estimated; as `share_in`."""
         place = (purity / max(self.usual_purity, 1e-6) - _MUCH_SPARSER) / (_HARDLY_SPARSER - _MUCH_SPARSER)
         return round(min(max(place, 0.0), 1.0), 2)
 

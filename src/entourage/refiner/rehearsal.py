@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 FOLDS = 2  # as many classes to learn from as in the gallery
-CLASSES_TO_LEARN_FROM = 3 * FOLDS  # three in each fold, to be told apart
+CLASSES_TO_LEARN_FROM = 2 * FOLDS  # two in each fold, to be told apart
 SPARSE = (2, 5, 12)  # items a class in sparse galleries
 
 _HARDEST = 0.9

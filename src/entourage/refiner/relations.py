@@ -11,9 +11,9 @@ import numpy as np
 
 from entourage.runtime.jit import compiled
 from entourage.runtime.threads import share_out
-from entourage.values import FloatArray, IntArray, Neighbors
+from entourage.values import BoolArray, FloatArray, IntArray, Neighbors
 
-__all__ = ["RELATIONS", "Surroundings", "relation_features", "returned"]
+__all__ = ["RELATIONS", "Surroundings", "mean_overlaps", "relation_features", "returned", "usual"]
 
 RELATIONS = (
     "similarity",
@@ -43,6 +43,9 @@ _VOTERS = 8
 # Similarities of a pair computed from both sides may differ by rounding; they are the same pair.
 _ROUNDING = 1e-6
 _ABSENT = -1
+# What depends on the whole gallery is rounded, so that it stays put while a few items come and go: a scorer hardly
+# notices a hundredth of a standard deviation, but a gallery that changes would have to be refined anew as a whole.
+_PARTS = 64
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,9 @@ class Surroundings:
     lists: Neighbors
     """(M, k): the gallery's own neighbours."""
     centre: float
-    """Mean of all similarities in these lists."""
+    """Mean of all similarities in these lists, rounded."""
     spread: float
-    """Their standard deviation; similarities are measured in it, from the centre on."""
+    """Their standard deviation, rounded; similarities are measured in it, from the centre on."""
     first: FloatArray
     """(M,): similarity of each item to its first neighbour, as measured."""
     last: FloatArray
@@ -65,6 +68,8 @@ class Surroundings:
     """(M,): mean overlap of each item's neighbourhood with those of its neighbours."""
     popularity: FloatArray
     """(M,): log(1 + in how many lists an item stands, out of k)."""
+    count: int | None = None
+    """How many items the gallery has, where the lists are those of a part of it; None: as many as lists."""
 
     @classmethod
     def of(cls, lists: Neighbors, counts: FloatArray | None = None) -> "Surroundings":
@@ -82,10 +87,53 @@ class Surroundings:
         Surroundings
         """
         counts = _counts(lists, lists, np.arange(len(lists))) if counts is None else counts
-        centre, spread = lists.similarities.mean(), lists.similarities.std() + 1e-6
+        return cls._with(lists, counts[..., 1].mean(axis=1))
+
+    @classmethod
+    def _with(cls, lists: Neighbors, mean_overlap: FloatArray) -> "Surroundings":
+        """Gather all that takes little time."""
+        centre, spread = usual(lists.similarities.mean(dtype=np.float64), lists.similarities.std(dtype=np.float64))
         z = (lists.similarities - centre) / spread
         popularity = np.log1p(np.bincount(lists.rows.ravel(), minlength=len(lists)) / lists.k)
-        return cls(lists, centre, spread, z[:, 0], z[:, -1], z.mean(axis=1), counts[..., 1].mean(axis=1), popularity)
+        return cls(lists, centre, spread, z[:, 0], z[:, -1], z.mean(axis=1), mean_overlap, popularity)
+
+    @property
+    def size(self) -> float:
+        """How many items there are beside the length of a list; in a small gallery lists overlap by chance."""
+        return _rounded(np.log((self.count or len(self.lists)) / self.lists.k))
+
+    def after(self, lists: Neighbors, came_from: IntArray) -> "tuple[Surroundings, BoolArray]":
+        """Gather them again where items have come and gone.
+
+        Parameters
+        ----------
+        lists : Neighbors
+            (M', k), the neighbours of each item of the gallery as it is now.
+        came_from : ndarray of shape (M',)
+            The row that each item had here, or -1 if it is new.
+
+        Returns
+        -------
+        surroundings : Surroundings
+            What `Surroundings.of(lists)` gives.
+        reached : ndarray of shape (M',)
+            Whose edges may have other features than here.
+        """
+        rows, new = lists.rows, came_from < 0
+        now = np.full(len(self.lists), _ABSENT)
+        now[came_from[~new]] = np.flatnonzero(~new)
+        changed = new | (now[self.lists.rows[came_from]] != rows).any(axis=1)
+        changed |= (self.lists.similarities[came_from] != lists.similarities).any(axis=1)
+        around = changed | changed[rows].any(axis=1)  # whose overlaps with their neighbours are others
+        some = np.flatnonzero(around)
+        mean_overlap = self.mean_overlap[came_from]
+        counts = _counts(Neighbors(rows[some], lists.similarities[some]), lists, some)
+        mean_overlap[some] = counts[..., 1].mean(axis=1)
+        surroundings = Surroundings._with(lists, mean_overlap)
+        if any(getattr(surroundings, each) != getattr(self, each) for each in ("centre", "spread", "size")):
+            return surroundings, np.ones(len(lists), bool)
+        others = around | (surroundings.popularity != self.popularity[came_from])
+        return surroundings, around | others[rows].any(axis=1)
 
 
 def relation_features(
@@ -141,13 +189,29 @@ def relation_features(
         gallery.density[rows],
         mutual.mean(axis=1, keepdims=True),
         gallery.popularity[rows],
-        np.log(len(gallery.lists) / k),  # in a small gallery neighbourhoods overlap by chance
+        gallery.size,
         np.log(k),
     )
     features = np.empty((*rows.shape, len(columns)), np.float32)
     for number, column in enumerate(columns):
         features[..., number] = column
     return features
+
+
+def usual(mean: float, deviation: float) -> tuple[float, float]:
+    """Mean, to a 64th of the deviation, and standard deviation, to one of 64 values between a number and its double."""
+    spread = 2 ** _rounded(np.log2(deviation + 1e-6))
+    return spread * _rounded(mean / spread), spread
+
+
+def mean_overlaps(found: Neighbors, gallery: Neighbors, own_rows: IntArray) -> FloatArray:
+    """The mean overlap (N,) of each item's neighbourhood with those of its neighbours; see `relation_features`."""
+    overlaps: FloatArray = _counts(found, gallery, own_rows)[..., 1].mean(axis=1)
+    return overlaps
+
+
+def _rounded(value: float) -> float:
+    return round(_PARTS * float(value)) / _PARTS
 
 
 def _counts(found: Neighbors, gallery: Neighbors, own_rows: IntArray) -> FloatArray:
@@ -219,7 +283,7 @@ def _count_edges(
                 votes[gallery_rows[rows[i, r], t]] = 0
 
 
-def returned(values: FloatArray, rows: IntArray) -> FloatArray:
+def returned(values: FloatArray, rows: IntArray, nodes: IntArray | None = None) -> FloatArray:
     """For each edge i -> j the value of j -> i.
 
     Parameters
@@ -228,10 +292,12 @@ def returned(values: FloatArray, rows: IntArray) -> FloatArray:
         A value of each edge.
     rows : ndarray of shape (N, k)
         The neighbours of each item, among the same N items.
+    nodes : ndarray of shape (n,), optional
+        The items i; all of them by default.
 
     Returns
     -------
-    ndarray of shape (N, k)
+    ndarray of shape (n, k)
         0 where i is not in j's list.
 
     Examples
@@ -239,17 +305,21 @@ def returned(values: FloatArray, rows: IntArray) -> FloatArray:
     >>> returned(np.array([[0.9], [0.5], [0.7]]), np.array([[1], [0], [0]])).tolist()
     [[0.5], [0.9], [0.0]]
     """
-    result = np.zeros_like(values)
+    nodes = np.arange(len(rows)) if nodes is None else np.ascontiguousarray(nodes, np.int64)
+    result = np.zeros((len(nodes), rows.shape[1]), values.dtype)
     values, rows = np.ascontiguousarray(values), np.ascontiguousarray(rows)
-    share_out(lambda *part: _return_values(values, rows, result, *part), len(rows))
+    share_out(lambda *part: _return_values(values, rows, nodes, result, *part), len(nodes))
     return result
 
 
 @compiled
-def _return_values(values: FloatArray, rows: IntArray, result: FloatArray, start: int, stop: int) -> None:
-    for i in range(start, stop):
+def _return_values(
+    values: FloatArray, rows: IntArray, nodes: IntArray, result: FloatArray, start: int, stop: int
+) -> None:
+    for n in range(start, stop):
+        i = nodes[n]
         for r in range(rows.shape[1]):
             j = rows[i, r]
             for t in range(rows.shape[1]):
                 if rows[j, t] == i:
-                    result[i, r] = values[j, t]
+                    result[n, r] = values[j, t]

@@ -15,18 +15,20 @@ from scipy.special import expit
 from entourage.errors import few
 from entourage.refiner.gathering import silu
 from entourage.refiner.graph import Graph
-from entourage.refiner.relations import RELATIONS, returned
+from entourage.refiner.relations import RELATIONS, Surroundings, relation_features, returned
 from entourage.runtime.threads import blocks, in_threads
-from entourage.values import FloatArray, brief
+from entourage.values import FloatArray, IntArray, Neighbors, brief
 
 __all__ = [
     "HIDDEN",
     "MixedScorer",
     "RelationScorer",
     "Scorer",
+    "edge_probabilities",
     "estimated_purity",
     "frozen_float32",
     "trust",
+    "trust_of",
     "trust_of_queries",
 ]
 
@@ -35,6 +37,7 @@ _SIZES = (len(RELATIONS), HIDDEN, HIDDEN, 1)
 _LAYERS = (0, 2, 4)  # their numbers in files, where activations are counted too
 
 _EDGES_AT_ONCE = 4096  # their hidden layer stays in the cache
+_NODES_AT_ONCE = 2**17  # from there on relations are computed in parts: all at once they take 1 GB a million nodes
 _NEAREST = 8
 _RETURNED = 0.15  # how much a neighbour's view of the item counts
 _MUTUAL = RELATIONS.index("mutual")
@@ -158,8 +161,21 @@ def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> 
     float
         From 0 to 1; 0 where no item has a neighbour.
     """
-    shown = graph.with_neighbors(n_neighbors).relations[:, :_NEAREST]
-    return float(scorer.probabilities(np.ascontiguousarray(shown)).mean()) if shown.size else 0.0
+    chances = edge_probabilities(scorer, graph.with_neighbors(n_neighbors))[:, :_NEAREST]
+    return float(chances.mean()) if chances.size else 0.0
+
+
+def edge_probabilities(scorer: Scorer, graph: Graph) -> FloatArray:
+    """How likely both ends of each edge of a graph are of one class, of shape (G, k)."""
+    lists = graph.neighbors
+    if len(lists) <= _NODES_AT_ONCE or not lists.k:
+        return scorer.probabilities(graph.relations)
+    surroundings = Surroundings.of(lists)
+    chances = np.empty(lists.rows.shape, np.float32)
+    for block in blocks(len(lists), _NODES_AT_ONCE // 4):
+        found = Neighbors(lists.rows[block], lists.similarities[block])
+        chances[block] = scorer.probabilities(relation_features(found, surroundings, np.r_[block]))
+    return chances
 
 
 def trust(scorer: Scorer, graph: Graph) -> FloatArray:
@@ -167,8 +183,13 @@ def trust(scorer: Scorer, graph: Graph) -> FloatArray:
 
     It is (1 - c) p_ij + c p_ji with c = 0.15, and p_ji = 0 if j does not list i.
     """
-    p = scorer.probabilities(graph.relations)
-    return (1 - _RETURNED) * p + _RETURNED * returned(p, graph.neighbors.rows)
+    rows = graph.neighbors.rows
+    return trust_of(edge_probabilities(scorer, graph), rows, np.arange(len(rows)))
+
+
+def trust_of(chances: FloatArray, rows: IntArray, nodes: IntArray) -> FloatArray:
+    """Compute `trust` of the edges of some nodes (n,), of shape (n, k), from chances and rows of all, each (G, k)."""
+    return (1 - _RETURNED) * chances[nodes] + _RETURNED * returned(chances, rows, nodes)
 
 
 def trust_of_queries(scorer: Scorer, relations: FloatArray) -> FloatArray:

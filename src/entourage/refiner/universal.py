@@ -12,11 +12,21 @@ from typing import Any
 
 from entourage.refiner.graph import Graph, build_graph, most_neighbors
 from entourage.refiner.network import RelationalNetwork
+from entourage.refiner.scorer import edge_probabilities
 from entourage.refiner.settings import PURITY_OF, RefinerSettings
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
-__all__ = ["UNIVERSAL_FILE", "Forecast", "fit_universal", "forecast", "universal_network"]
+__all__ = [
+    "LEAST_ITEMS",
+    "UNIVERSAL_FILE",
+    "Forecast",
+    "as_forecast",
+    "fit_universal",
+    "forecast",
+    "neighbors_needed",
+    "universal_network",
+]
 
 UNIVERSAL_FILE = Path(__file__).with_name("universal.safetensors")
 # Random vectors of 32 dimensions and more stay below this; sets above it gained, or lost little.
@@ -94,12 +104,12 @@ def forecast(items: Embeddings, *, progress: Progress | None = None, graph: Grap
     judged = graph.with_neighbors(JUDGED)
     if not judged.neighbors.k:
         return Forecast(0.0, len(graph.items))
-    chances = universal_network().scorer.probabilities(judged.relations)  # (G, k)
+    chances = edge_probabilities(universal_network().scorer, judged)  # (G, k)
     return Forecast(float(chances[:, :PURITY_OF].mean()), len(graph.items), float(chances.sum(axis=1).mean()))
 
 
 def fit_universal(
-    settings: RefinerSettings, items: Embeddings, progress: Progress | None = None
+    settings: RefinerSettings, items: Embeddings, progress: Progress | None = None, graph: Graph | None = None
 ) -> tuple[RelationalNetwork, dict[str, Any], Graph | None]:
     """The universal network for items without labels.
 
@@ -112,6 +122,8 @@ def fit_universal(
         N items, those that are going to be refined.
     progress : callable, optional
         Called as progress(title, done, total).
+    graph : Graph, optional
+        The graph of the items, if it is known already, of as many neighbours as the network and the forecast look at.
 
     Returns
     -------
@@ -123,17 +135,31 @@ def fit_universal(
         where it would be another one.
     """
     network = universal_network(settings.n_neighbors)
-    searched_for = max(network.n_neighbors, JUDGED)
-    graph = build_graph(items, searched_for, progress)
+    searched_for = neighbors_needed(network)
+    graph = build_graph(items, searched_for, progress) if graph is None else graph
     expected = forecast(items, graph=graph)
+    network, report = as_forecast(settings, items, expected, graph.neighbors.method)
+    known = graph if network.n_neighbors == searched_for else graph.shortened(network.n_neighbors)
+    return network, report, known
+
+
+def as_forecast(
+    settings: RefinerSettings, items: Embeddings, expected: Forecast, method: str
+) -> tuple[RelationalNetwork, dict[str, Any]]:
+    """The universal network, which leaves vectors as they are where it would not help, and the report of it."""
+    network = universal_network(settings.n_neighbors)
     if expected.warning:
         network = replace(network, blend=1.0)
-    known = graph if network.n_neighbors == searched_for else graph.shortened(network.n_neighbors)
-    return network, _report(settings, items, network, expected), known
+    return network, _report(settings, items, network, expected, method)
+
+
+def neighbors_needed(network: RelationalNetwork) -> int:
+    """How many neighbours are searched for, so that one graph serves the forecast and the refinement."""
+    return max(network.n_neighbors, JUDGED)
 
 
 def _report(
-    settings: RefinerSettings, items: Embeddings, network: RelationalNetwork, expected: Forecast
+    settings: RefinerSettings, items: Embeddings, network: RelationalNetwork, expected: Forecast, method: str
 ) -> dict[str, Any]:
     protocol = {
         "recipe": "relational",
@@ -142,7 +168,7 @@ def _report(
         "distinct_items": expected.distinct,
         "neighbors": network.n_neighbors,
         "steps": settings.n_steps,
-        "context": "exact neighbours among distinct items, ties by id, never the item itself",
+        "context": f"{method} neighbours among distinct items, ties by id, never the item itself",
         "base_map": "none",
         "scorer": "universal",
         "sharpness": round(network.sharpness, 4),  # what was meant, not the float32 nearest to it

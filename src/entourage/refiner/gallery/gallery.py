@@ -1,0 +1,387 @@
+"""Gallery: items that come and go, kept on disk and refined again only where a change reaches.
+
+M items, N queries, d dimensions.
+"""
+
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from entourage.errors import InputError, few
+from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.gallery.config import create_folder, open_folder
+from entourage.refiner.gallery.encoder import Encoder
+from entourage.refiner.gallery.log import Log
+from entourage.refiner.gallery.moved import Changes, Told
+from entourage.refiner.gallery.snapshots import Change, latest_log, start_log
+from entourage.refiner.gallery.state import Recipe
+from entourage.refiner.gallery.view import Found, Report, View
+from entourage.refiner.rerank import Reranked
+from entourage.runtime.checks import check_whole
+from entourage.stores.claims import Claim
+from entourage.values import Embeddings, LabelArray, as_embeddings, checked_column
+
+__all__ = ["Gallery"]
+
+_REPLAY = 10.0  # seconds of work in the log after which a snapshot is worth its time; opening repeats that work
+
+
+class Gallery:
+    """Items that come and go, searched by refined vectors.
+
+    After any sequence of changes, the refined vectors are those that `refiner.serve` would compute of the items that
+    are there. A change is on the disk when it returns, and searches never wait for it: they see the gallery as it was.
+
+    Parameters
+    ----------
+    folder : path
+        Where it is kept. It is opened if it is there, and made otherwise. One process at a time can have it open.
+    refiner : ContextRefiner, optional
+        A fitted refiner. Default: that of an existing gallery; for a new one the universal scorer, which needs no
+        labels. It stays with the gallery: another one is refused.
+    encoder : str, optional
+        What the encoder of the vectors is called. Another one is refused later.
+    canaries : array-like of shape (c, d), optional
+        Vectors of a few inputs that you keep; `check_encoder` compares what the encoder makes of them later.
+    eps : float, optional
+        How far a refined vector may move before `changes_since` tells of it. Default: that of an existing gallery, and
+        0.001 for a new one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().data
+    >>> with Gallery(tempfile.mkdtemp() + "/digits") as gallery:
+    ...     _ = gallery.add(X[:500], ids=range(500))
+    ...     print(gallery.remove([7, 8]).version, len(gallery), gallery.search(X[500:502], k=3).ids.shape)
+    2 498 (2, 3)
+    """
+
+    _view: View
+    _log: Log
+    _snapshot_seconds: float
+
+    def __init__(
+        self,
+        folder: Any,
+        refiner: ContextRefiner | None = None,
+        *,
+        encoder: str | None = None,
+        canaries: Any = None,
+        eps: float | None = None,
+    ) -> None:
+        self._folder = Path(folder)
+        create_folder(self._folder, refiner, encoder, canaries, eps)
+        self._claim: Claim | None = Claim(self._folder)
+        try:
+            self._settings = open_folder(self._folder, refiner, eps)
+            self._settings.encoder.check(encoder, canaries)
+            self._writing, self._seconds = threading.Lock(), 0.0
+            self._replay()
+        except BaseException:
+            self._claim.release()
+            raise
+
+    # ---- what is there -----------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._view.ids)
+
+    def __contains__(self, each: int | str) -> bool:
+        view = self._view
+        return isinstance(each, str) == view.has_texts and bool(view.rows_of(np.array([each]))[0] >= 0)
+
+    def __repr__(self) -> str:
+        dim = "any number of" if self.dim is None else self.dim
+        return f"Gallery({len(self):,} items of {dim} dimensions, version {self.version}, in {self._folder})"
+
+    @property
+    def version(self) -> int:
+        """How many changes there have been."""
+        return self._view.version
+
+    @property
+    def dim(self) -> int | None:
+        """d; None before the first item."""
+        return self._settings.encoder.dim
+
+    @property
+    def ids(self) -> LabelArray:
+        """The ids of all items, ascending."""
+        return self._view.ids
+
+    @property
+    def has_texts(self) -> bool | None:
+        """Whether ids are texts or whole numbers, as the first one was; None if there was none yet."""
+        return self._view.has_texts
+
+    @property
+    def next_number(self) -> int:
+        """The id that the next item without one gets."""
+        return self._view.next_number()
+
+    @property
+    def eps(self) -> float:
+        """How far a refined vector may move before `changes_since` tells of it."""
+        return self._settings.eps
+
+    @property
+    def encoder(self) -> Encoder:
+        """What is known of the encoder of the vectors."""
+        return self._settings.encoder
+
+    @property
+    def refined(self) -> Embeddings | None:
+        """The refined vectors of all items, by id; None if there are none."""
+        state = self._view.state
+        return None if state is None else state.refined
+
+    @property
+    def recipe(self) -> Recipe:
+        """How items are refined."""
+        return self._settings.recipe
+
+    def check_encoder(self, name: str | None = None, canaries: Any = None) -> None:
+        """Refuse another encoder than the one that the gallery was made with.
+
+        Parameters
+        ----------
+        name : str, optional
+            What the encoder is called.
+        canaries : array-like of shape (c, d), optional
+            What it makes of the inputs whose vectors the gallery was given, in the same order.
+
+        Raises
+        ------
+        ModelError
+            If a canary is no longer where it was, or the name is another one.
+        """
+        self._settings.encoder.check(name, canaries)
+
+    # ---- changes -----------------------------------------------------------------------------------------------
+
+    def add(self, vectors: Any, ids: Any = None, *, replace: bool = False) -> Report:
+        """Add items.
+
+        Parameters
+        ----------
+        vectors : Embeddings, array, DataFrame or tensor of shape (n, d)
+            Raw vectors of the gallery's encoder, of any length.
+        ids : array-like of shape (n,), optional
+            Whole numbers or texts, whichever the gallery began with. Default: those of the Embeddings, or the next
+            numbers.
+        replace : bool
+            Whether an item that is there already gets the new vector; otherwise it is refused.
+
+        Returns
+        -------
+        Report
+        """
+        with self._writing:
+            items = self._given(vectors, ids)
+            known = self._view.rows_of(items.ids) >= 0
+            if known.any() and not replace:
+                there = few(items.ids[known].tolist(), "ids")
+                raise InputError(f"these ids are there already: {there}; update them, or add with replace=True")
+            return self._change(items.ids[known].tolist(), items)
+
+    def update(self, vectors: Any, ids: Any = None) -> Report:
+        """Give items other vectors.
+
+        Parameters
+        ----------
+        vectors : Embeddings, array, DataFrame or tensor of shape (n, d)
+        ids : array-like of shape (n,), optional
+            Ids of items that are there. Default: those of the Embeddings.
+
+        Returns
+        -------
+        Report
+        """
+        with self._writing:
+            items = self._given(vectors, ids)
+            self._view.check_there(items.ids)
+            return self._change(items.ids.tolist(), items)
+
+    def remove(self, ids: Any) -> Report:
+        """Remove items.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n,)
+            Ids of items that are there.
+
+        Returns
+        -------
+        Report
+        """
+        with self._writing:
+            given = np.unique(np.asarray(ids))
+            gone = checked_column(given, "ids", len(given))
+            self._view.check_there(gone)
+            return self._change(gone.tolist(), None)
+
+    def _given(self, vectors: Any, ids: Any) -> Embeddings:
+        return self._view.named(self.encoder.checked(as_embeddings(vectors)), ids)
+
+    def _change(self, removed: list[int | str], items: Embeddings | None) -> Report:
+        """Compute the next version, bring the change to the disk, and let readers see it, in this order."""
+        none = np.empty((0, self.dim or 0), np.float32)
+        ids, vectors = (np.empty(0, np.int64), none) if items is None else (items.ids, items.vectors)
+        change = Change(self._view.version + 1, removed, ids, vectors)
+        started = time.perf_counter()
+        view, report = self._view.after(change, self.recipe, self.eps)
+        if view.state is not None:
+            view.state.make_ready()
+        self._log.append(change.to_bytes())
+        self._view = view
+        if items is not None:
+            self._settings = self._settings.with_dim(items.dim)
+        self._seconds += time.perf_counter() - started
+        if self._seconds > max(_REPLAY, 10 * self._snapshot_seconds):
+            self._snapshot()
+        return report
+
+    # ---- reading -----------------------------------------------------------------------------------------------
+
+    def search(self, queries: Any, k: int = 10, *, refine: bool = True, confidence: bool = False) -> Found:
+        """Find the nearest items of each query.
+
+        Parameters
+        ----------
+        queries : Embeddings, array, DataFrame or tensor of shape (N, d)
+            Raw vectors of the gallery's encoder. A query with the id of an item (both sides `named`) is that item and
+            does not find itself.
+        k : int
+            How many to find, or as many as there are.
+        refine : bool
+            Whether queries are refined and compared with refined items; raw with raw otherwise.
+        confidence : bool
+            Whether to say how sure one can be that each query has a match at all, as `ServedGallery.confidence` does.
+
+        Returns
+        -------
+        Found
+        """
+        check_whole("k", k, 1)
+        return self._view.search(self._queries(queries), k, refine, confidence)
+
+    def refine(self, queries: Any) -> Any:
+        """Refine queries among the items of the gallery, to search an index of its refined vectors with.
+
+        Parameters
+        ----------
+        queries : Embeddings, array, DataFrame or tensor of shape (N, d)
+
+        Returns
+        -------
+        Embeddings if they were given, else ndarray of shape (N, d)
+            Unit vectors, float32; as they came where the gallery is empty.
+        """
+        items = self._queries(queries)
+        refined = self._view.refine(items)
+        return items.replace_vectors(refined) if isinstance(queries, Embeddings) else refined
+
+    def changes_since(self, version: int = 0, *, after: int | str | None = None, limit: int | None = None) -> Changes:
+        """Which refined vectors an index elsewhere has to replace, add and remove.
+
+        An index that has followed all changes holds every vector to within eps.
+
+        Parameters
+        ----------
+        version : int
+            What the index was last brought up to date with; 0 for an empty one.
+        after : int or str, optional
+            `after` of the part before, where there was more.
+        limit : int, optional
+            At most so many at once. Where there is more, go on with `version` and `after` of what is returned.
+
+        Returns
+        -------
+        Changes
+        """
+        view = self._view
+        check_whole("version", version, 0, view.version)
+        if limit is not None:
+            check_whole("limit", limit, 1)
+        return view.changes_since(version, after, limit)
+
+    def rerank(self, query: Any, candidates: Any = None, *, ids: Any = None, scores: Any = None) -> Reranked:
+        """Order the candidates of one query anew, by the graph among the query and its candidates.
+
+        Parameters
+        ----------
+        query : array-like of shape (d,)
+            The raw vector.
+        candidates : array-like of shape (C, d), optional
+            Raw vectors of what an index returned. Default: those of the items named by `ids`.
+        ids, scores : array-like of shape (C,), optional
+            As in `entourage.rerank`.
+
+        Returns
+        -------
+        Reranked
+            The same candidates, best first.
+        """
+        if candidates is None:
+            named = checked_column([] if ids is None else ids, "ids", len([] if ids is None else ids))
+            candidates = self._view.vectors_of(named)
+        return self.recipe.reranker().rerank(query, candidates, ids=ids, scores=scores)
+
+    def _queries(self, queries: Any) -> Embeddings:
+        items = as_embeddings(queries, name="the queries")
+        self._settings.encoder.checked_size(items.dim, "the queries")
+        return items
+
+    # ---- on disk -----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        """Write the whole state now, so that the gallery opens quickly; it is done from time to time by itself."""
+        with self._writing:
+            self._snapshot()
+
+    def _snapshot(self) -> None:
+        started = time.perf_counter()
+        log = start_log(self._folder, self._view.kept())
+        self._log.close()
+        self._log, self._seconds = log, 0.0
+        self._snapshot_seconds = time.perf_counter() - started
+
+    def _replay(self) -> None:
+        """Open the latest snapshot and repeat the changes since."""
+        self._snapshot_seconds = 0.0
+        opened = latest_log(self._folder)
+        if opened is None:
+            self._view = View(0, None, Told.nothing())
+            self._log = start_log(self._folder, self._view.kept())
+            return
+        self._log, kept, changes = opened
+        self._view = View.of(kept, self.recipe)
+        started = time.perf_counter()
+        for change in changes:
+            self._view, _ = self._view.after(change, self.recipe, self.eps)
+        self._seconds = time.perf_counter() - started
+        if self._view.state is not None:
+            self._view.state.make_ready()
+            self._settings = self._settings.with_dim(self._view.state.items.dim)
+
+    def close(self) -> None:
+        """Let others open the gallery; every change is on the disk already."""
+        with self._writing:
+            self._log.close()
+            if self._claim is not None:
+                self._claim.release()
+                self._claim = None
+
+    def __enter__(self) -> "Gallery":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

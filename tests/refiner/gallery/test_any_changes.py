@@ -1,0 +1,120 @@
+"""After any sequence of changes, of openings and of crashes a gallery is what a rebuild of its items would be."""
+
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.refiner.gallery.samples import Index, assert_equals_a_rebuild, clustered, learned
+
+from entourage.refiner import ContextRefiner
+from entourage.refiner.gallery import Gallery
+from entourage.refiner.universal import LEAST_ITEMS, universal_network
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+POOL = clustered(4000, dim=6, classes=8, noise=0.35)
+
+
+@functools.cache
+def refiner_of(n_neighbors: int, n_steps: int, with_labels: bool) -> ContextRefiner:
+    """A refiner with few neighbours, so that in a small gallery most items are out of reach."""
+    if with_labels:
+        return learned(6, base_map=True, fallback=True, n_neighbors=n_neighbors, n_steps=n_steps)
+    refiner = ContextRefiner(n_neighbors, n_steps).fit(POOL[:100])
+    refiner.network_ = universal_network(n_neighbors)
+    return refiner
+
+
+class Changes(RuleBasedStateMachine):
+    @initialize(
+        count=st.integers(0, 90),
+        n_neighbors=st.integers(2, 5),
+        n_steps=st.integers(1, 4),
+        with_labels=st.booleans(),
+        texts=st.booleans(),
+    )
+    def make(self, count, n_neighbors, n_steps, with_labels, texts):
+        self.folder, self.texts, self.used = Path(tempfile.mkdtemp()), texts, 0
+        self.gallery = Gallery(self.folder / "gallery", refiner_of(n_neighbors, n_steps, with_labels), eps=0.01)
+        self.items, self.index = {}, Index()
+        if count:
+            self.put(range(0, 7 * count, 7))
+
+    def name(self, number: int) -> int | str:
+        """Ids in no order of time: 10 comes before 9 among texts."""
+        return f"item {number}" if self.texts else number
+
+    def fresh(self, count: int) -> np.ndarray:
+        self.used += count
+        return POOL[np.arange(self.used - count, self.used) % len(POOL)]
+
+    def put(self, numbers, vectors=None):
+        ids = [self.name(number) for number in numbers]
+        vectors = self.fresh(len(ids)) if vectors is None else vectors
+        self.gallery.add(vectors, ids, replace=True)
+        self.items |= dict(zip(ids, vectors, strict=True))
+
+    @rule(numbers=st.lists(st.integers(0, 500), min_size=1, max_size=5, unique=True))
+    def add_or_update(self, numbers):
+        self.put(numbers)
+
+    @precondition(lambda self: self.items)
+    @rule(number=st.integers(0, 500), row=st.integers(0), noise=st.sampled_from([0.0, 1e-4, 0.01]))
+    def add_a_copy(self, number, row, noise):
+        like = list(self.items.values())[row % len(self.items)]
+        self.put([number], (like + noise * np.sin(np.arange(6) + number))[None].astype(np.float32))
+
+    @precondition(lambda self: self.items)
+    @rule(rows=st.lists(st.integers(0), min_size=1, max_size=4))
+    def remove(self, rows):
+        gone = list({list(self.items)[row % len(self.items)] for row in rows})
+        self.gallery.remove(gone)
+        for each in gone:
+            del self.items[each]
+
+    @rule()
+    def snapshot(self):
+        self.gallery.snapshot()
+
+    @rule(torn=st.binary(max_size=40))
+    def open_again_after_a_crash(self, torn):
+        """What was being written when the process died is not an acknowledged record, whatever it looks like."""
+        self.gallery.close()
+        (log,) = self.folder.glob("gallery/log-*")
+        with log.open("ab") as file:
+            file.write(b"EGL1"[: len(torn)] + torn[:11])  # a head is 16 bytes
+        self.gallery = Gallery(self.folder / "gallery")
+
+    @invariant()
+    def the_items_are_those_that_were_put(self):
+        if hasattr(self, "gallery"):
+            assert self.gallery.ids.tolist() == sorted(self.items)
+
+    @invariant()
+    def it_equals_a_rebuild(self):
+        if hasattr(self, "gallery"):
+            assert_equals_a_rebuild(self.gallery)
+            if self.items:
+                weighted = self.gallery._view.state.weighted
+                assert (weighted.pull > 0) == (len(weighted.graph.items) > LEAST_ITEMS)
+
+    @invariant()
+    def an_index_that_follows_is_up_to_date(self):
+        if hasattr(self, "gallery"):
+            self.index.follow(self.gallery)
+            self.index.assert_up_to_date(self.gallery)
+
+    def teardown(self):
+        if hasattr(self, "gallery"):
+            self.gallery.close()
+            shutil.rmtree(self.folder)
+
+
+Changes.TestCase.settings = settings(max_examples=20, stateful_step_count=15, deadline=None, derandomize=True)
+TestChanges = Changes.TestCase

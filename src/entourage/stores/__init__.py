@@ -1,6 +1,8 @@
-"""Vectors, labels, texts and models on disk: no file can run code, and no output is ever half-written."""
+"""Vectors, labels, texts and models at rest: no file can run code, and no output is ever half-written."""
 
 from entourage.stores.atomic import Outputs, new_folder, whole_file, write_json
+from entourage.stores.databases import is_store
+from entourage.stores.databases import open_store as open
 from entourage.stores.models import add_weights, model_config, read_model, usable_model, write_model
 from entourage.stores.paths import StrPath
 from entourage.stores.replacing import check_apart, check_file, check_folder, check_kept
@@ -26,9 +28,11 @@ __all__ = [
     "check_streamable",
     "check_writable_like",
     "encoder_of_vectors",
+    "is_store",
     "labels_beside",
     "model_config",
     "new_folder",
+    "open",
     "read_model",
     "read_vectors",
     "usable_model",

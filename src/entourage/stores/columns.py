@@ -15,9 +15,12 @@ from entourage.stores.reading import existing, readable
 from entourage.stores.tables import ID, Column, named_column
 from entourage.values import check_unique, checked_column
 
-__all__ = ["FORMATS", "check_named", "columns_where_present", "known_columns"]
+__all__ = ["ENCODER", "FORMATS", "REFINED", "check_named", "columns_where_present", "known_columns"]
 
 FORMATS = (".npy", ".npz", ".parquet")
+ENCODER = "encoder_fingerprint"
+REFINED = "entourage_refined"
+"""What an array of a .npz, or the metadata of a .parquet, may say of the vectors."""
 
 
 def columns_where_present(

@@ -14,14 +14,18 @@ __all__ = [
     "CONTEXT_REFINED",
     "CROSS_IMAGE",
     "DEMO_PICTURES",
+    "DONE",
     "ENCODER",
     "GRADIENTS",
     "ITEMS",
     "LOG",
+    "MAP",
     "METRICS",
     "MODEL",
     "NEIGHBORS",
     "NETWORK",
+    "PARQUET",
+    "PARTS",
     "PLAN",
     "QUERIES",
     "REFINED",
@@ -55,18 +59,24 @@ TENSORBOARD = "tensorboard"
 # Of a refinement run.
 ITEMS, REFINED, CONTEXT, CONTEXT_REFINED = "items.npz", "refined.npz", "context.npz", "context_refined.npz"
 NEIGHBORS, QUERIES, TEXTS, MODEL = "neighbors.npz", "queries.npz", "texts.json", "model"
+MAP = "map.npz"
 
 # Of the demo.
 TRAIN = "train.npz"
 DEMO_PICTURES = {"drift": "drift.png", "query": "query.png", "sheet": "retrieval.png", "steps": "steps.png"}
 
-# A folder of shards.
+# A folder of shards, or of a refinement in stages; how far each stage is.
 PLAN = "plan.json"
+DONE = "done.json"
+PARTS = "parts"  # where tasks of a cluster leave theirs
 
-# Every folder of ours holds CONFIG, RUN or PLAN, its mark: a JSON object with the key "entourage".
+# A folder of refined Parquet files; readers of such folders pass over names that begin so.
+PARQUET = "_entourage.json"
+
+# Every folder of ours holds CONFIG, RUN, PLAN or PARQUET, its mark: a JSON object with the key "entourage".
 _OF_A_MODEL = (CONFIG, WEIGHTS, GRADIENTS)
 _OF_TRAINING = (METRICS, REPORT, CHECKPOINT, LOG, ENCODER, NETWORK, CROSS_IMAGE, TENSORBOARD)
-_OF_REFINEMENT = (RUN, METRICS, REPORT, ITEMS, REFINED, CONTEXT, CONTEXT_REFINED, NEIGHBORS, QUERIES, TEXTS, MODEL)
+_OF_REFINEMENT = (RUN, METRICS, REPORT, ITEMS, REFINED, CONTEXT, CONTEXT_REFINED, NEIGHBORS, QUERIES, TEXTS, MODEL, MAP)
 
 
 def _model_in(folder: str) -> list[str]:
@@ -83,6 +93,14 @@ WRITTEN = {
         rf"{TENSORBOARD}/events\.out\.tfevents\.[^/]*",
     ),
     RUN: _any_of([*_OF_REFINEMENT, *_model_in(MODEL), TRAIN, *DEMO_PICTURES.values()]),
-    PLAN: _any_of([PLAN], r"\d{5,}\.npz"),
+    PLAN: _any_of(
+        [PLAN, DONE, f"{DONE}.new"],
+        r"\d{5,}\.npz",
+        r"(keys|mapped|nodes|pulls|refined|rows|similarities|stands_for|state|vectors|weights)(_\w+)?(\.new)?\.npy",
+        r"index_\w+\.faiss(\.new)?",
+        rf"{PARTS}(/\w+\.(npy|json|parquet))?",
+        rf"{PARTS}/\w+(\.parquet)?\.\w+\.new",
+    ),
+    PARQUET: _any_of([PARQUET], r"[^/]+\.parquet"),
 }
 """By the mark of a folder, the paths in it that we write."""

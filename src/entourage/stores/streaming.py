@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from entourage.errors import FileError
 from entourage.stores.atomic import Outputs
+from entourage.stores.columns import ENCODER
 from entourage.stores.paths import StrPath
 from entourage.stores.replacing import check_file, check_kept
-from entourage.stores.vectors import ENCODER
 from entourage.values import LabelArray
 
 __all__ = ["check_streamable", "labels_beside", "write_blocks"]

@@ -18,8 +18,16 @@ from numpy.typing import NDArray
 from entourage.errors import FileError, InputError, ModelError, few
 from entourage.runtime.warnings import warn_caller
 from entourage.stores.atomic import Outputs
-from entourage.stores.columns import FORMATS, check_named, known_columns
+from entourage.stores.columns import ENCODER, FORMATS, REFINED, check_named, known_columns
 from entourage.stores.labels import plain_column, read_labels
+from entourage.stores.parquet import (
+    holds_vectors,
+    is_number,
+    lists_of,
+    refined_field,
+    refined_metadata,
+    vectors_of,
+)
 from entourage.stores.paths import StrPath
 from entourage.stores.reading import existing, named, readable
 from entourage.stores.replacing import check_file
@@ -31,8 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_writable_like", "encoder_of_vectors", "read_vectors", "warn_if_one_is_refined", "write_like"]
 
-ENCODER = "encoder_fingerprint"
-REFINED = "entourage_refined"
 _VECTOR_NAMES = ("vectors", "vector", "embeddings", "embedding")
 _CAMERA, _SEQUENCE = Column("cameras", ("cameras", "camera")), Column("sequences", ("sequences", "sequence"))
 
@@ -237,7 +243,7 @@ def _parquet_columns(path: Path, wanted: dict[str, tuple[Column, str | None]]) -
 
 
 def _parquet_vectors(path: Path, schema: "pa.Schema") -> str:
-    lists = [field.name for field in schema if _is_list(field.type) and _is_number(field.type.value_type)]
+    lists = [field.name for field in schema if holds_vectors(field.type)]
     chosen = [name for name in _VECTOR_NAMES if name in lists] or lists
     if len(chosen) != 1:
         raise FileError(
@@ -247,20 +253,8 @@ def _parquet_vectors(path: Path, schema: "pa.Schema") -> str:
     return str(chosen[0])
 
 
-def _is_list(kind: "pa.DataType") -> bool:
-    import pyarrow.types as types
-
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-def _is_number(kind: "pa.DataType") -> bool:
-    import pyarrow.types as types
-
-    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_null(kind))
-
-
 def _parquet_fix(schema: "pa.Schema", lists: list[str]) -> str:
-    numbers = [field.name for field in schema if _is_number(field.type)]
+    numbers = [field.name for field in schema if is_number(field.type)]
     if lists:
         return "rename it so"
     return f"put {few(numbers, 'columns')} into one" if len(numbers) > 1 else "write each vector as such a list"
@@ -270,36 +264,17 @@ def _list_column(table: "pa.Table", name: str) -> NDArray[Any]:
     column = table.column(name).combine_chunks()
     if not len(column):
         raise InputError(f"column `{name}` has 0 rows; at least one item is needed")
-    lengths = np.unique(column.drop_null().value_lengths().to_numpy(zero_copy_only=False))
-    if column.null_count or len(lengths) != 1:
-        seen = " or ".join(map(str, lengths[:3])) + (" or ..." if len(lengths) > 3 else "")
-        raise InputError(
-            f"column `{name}` has rows of {seen or 'no'} values and {column.null_count} without any; "
-            "wanted the same number of values in every row: drop or re-encode the others"
-        )
-    values: NDArray[Any] = column.flatten().to_numpy(zero_copy_only=False)
-    return values.reshape(len(column), -1)
+    return vectors_of(name, column)
 
 
 def _write_parquet_like(source: Path, target: IO[bytes], vectors: FloatArray) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pq.read_table(source)
     position = table.schema.get_field_index(_parquet_vectors(source, table.schema))
-    field = table.schema.field(position)
-    number = field.type.value_type if pa.types.is_floating(field.type.value_type) else pa.float32()
-    flat = pa.array(vectors.astype(number.to_pandas_dtype()).ravel())
-    kind = field.type
-    if pa.types.is_fixed_size_list(kind):
-        values = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
-    else:
-        maker = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
-        values = maker.from_arrays(np.arange(len(vectors) + 1) * vectors.shape[1], flat)
-    field = pa.field(field.name, values.type, field.nullable, field.metadata)
-    metadata = {key: value for key, value in (table.schema.metadata or {}).items() if key != ENCODER.encode()}
-    table = table.set_column(position, field, values).replace_schema_metadata(metadata | {REFINED: "yes"})
-    pq.write_table(table, target)
+    field = refined_field(table.schema.field(position), vectors.shape[1])
+    table = table.set_column(position, field, lists_of(field, vectors))
+    pq.write_table(table.replace_schema_metadata(refined_metadata(table.schema)), target)
 
 
 def _float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

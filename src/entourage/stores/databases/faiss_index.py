@@ -1,0 +1,147 @@
+"""faiss index files: vectors are taken out of the index, refined ones go into a new index of the same kind."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from entourage.errors import StoreError
+from entourage.runtime.threads import blocks
+from entourage.runtime.warnings import warn_caller
+from entourage.stores.atomic import whole_file
+from entourage.stores.databases.store import BATCH, Address, Refined, Store, engine_faults, twin_name
+from entourage.values import FloatArray, LabelArray
+
+__all__ = ["FaissStore"]
+
+_ADDED = 2**14  # vectors at a time
+_TRAINED_ON = 2**17
+_EXACT = re.compile(r"(IVF\d+(_HNSW\d*)?,)?Flat|HNSW\d+(,Flat)?")  # kinds that keep vectors as they were added
+
+
+class FaissStore(Store):
+    """An index that `faiss.write_index` wrote.
+
+    Parameters
+    ----------
+    address : Address
+        The file.
+    column : str, optional
+        An index has no columns: anything but None is refused.
+    """
+
+    column = ""
+
+    def __init__(self, address: Address, column: str | None = None) -> None:
+        import faiss
+
+        self.url, self._file = address.url, address.path
+        twin = self._file.with_name(twin_name(self._file.stem) + self._file.suffix)
+        self._twin, self.refined_url = twin, f"faiss:{twin}"
+        if column is not None:
+            raise StoreError(f"{self.url} has no column '{column}', as an index holds one vector an item; leave it out")
+        if not self._file.is_file():
+            raise StoreError(f"{self.url}: there is no file '{self._file}'; wanted one that faiss.write_index wrote")
+        try:
+            self._index = faiss.read_index(str(self._file))
+        except RuntimeError as error:
+            raise StoreError(
+                f"{self.url} is not an index that faiss can read; wanted one that faiss.write_index wrote"
+            ) from error
+        with engine_faults(self.url):
+            self._keys, self._inner = _taken_apart(self._index)
+            self.dim = int(self._index.d)
+            if len(self._keys):
+                _vectors(self._inner, self._keys[:1], 0)
+        self._kind = _kind(self._inner)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def version(self) -> str:
+        status = self._file.stat()
+        return f"{status.st_size} bytes, {status.st_mtime_ns}"
+
+    @property
+    def beside(self) -> Path:
+        return self._file.with_name(f"{self._file.name}.refining")
+
+    def batches(self, size: int = BATCH) -> Iterator[tuple[LabelArray, FloatArray]]:
+        if not _EXACT.fullmatch(self._kind):
+            warn_caller(f"{self.url} keeps vectors as {self._kind}, not as they were: those approximations are refined")
+        for rows in blocks(len(self), size):
+            with engine_faults(self.url):
+                vectors = _vectors(self._inner, self._keys[rows], rows.start)
+            yield self._keys[rows], vectors
+
+    def has_refined(self) -> bool:
+        return self._twin.exists()
+
+    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> None:
+        import faiss
+
+        with engine_faults(self.refined_url):
+            index = faiss.index_factory(self.dim, self._kind, self._index.metric_type)
+            if not index.is_trained:
+                chosen = np.linspace(0, len(refined) - 1, min(len(refined), _TRAINED_ON)).astype(np.int64)
+                index.train(np.asarray(refined.vectors[chosen], np.float32))
+            by_key = isinstance(self._inner, faiss.IndexIVF)  # which keeps keys itself
+            outer = index if by_key or self._inner is self._index else type(self._index)(index)
+            for rows in blocks(len(refined), _ADDED):
+                vectors = np.asarray(refined.vectors[rows], np.float32)
+                if by_key or outer is not index:
+                    outer.add_with_ids(vectors, refined.keys[rows])
+                else:
+                    outer.add(vectors)
+                if done:
+                    done(rows.stop)
+            with whole_file(self._twin) as temporary:
+                faiss.write_index(outer, str(temporary))
+
+    def close(self) -> None:
+        pass  # an index is in memory
+
+
+def _taken_apart(index: Any) -> tuple[LabelArray, Any]:
+    """The keys of an index (N,), and what holds the vectors inside it."""
+    import faiss
+
+    if isinstance(index, faiss.IndexIDMap | faiss.IndexIDMap2):
+        return faiss.vector_to_array(index.id_map).copy(), faiss.downcast_index(index.index)
+    if isinstance(index, faiss.IndexIVF):
+        lists = index.invlists
+        parts = [faiss.rev_swig_ptr(lists.get_ids(n), lists.list_size(n)).copy() for n in range(index.nlist)]
+        index.set_direct_map_type(faiss.DirectMap.Hashtable)
+        return np.sort(np.concatenate(parts)), index
+    return np.arange(index.ntotal), index
+
+
+def _vectors(inner: Any, keys: LabelArray, first: int) -> FloatArray:
+    """The vectors of some keys, which stand in the index from `first` on; one first, as faiss ends the process where
+    many cannot be had."""
+    import faiss
+
+    try:
+        if isinstance(inner, faiss.IndexIVF):
+            inner.reconstruct(int(keys[0]))
+            return np.asarray(inner.reconstruct_batch(keys), np.float32)
+        inner.reconstruct(first)
+        return np.asarray(inner.reconstruct_n(first, len(keys)), np.float32)
+    except RuntimeError as error:
+        raise StoreError(
+            f"an index of the kind {type(inner).__name__} does not give its vectors back; refine the file that it was "
+            "made of, and index that"
+        ) from error
+
+
+def _kind(index: Any) -> str:
+    """What `faiss.index_factory` calls such an index; a flat one for those without a name."""
+    from faiss.contrib.factory_tools import reverse_index_factory
+
+    try:
+        return str(reverse_index_factory(index))
+    except Exception:
+        return "Flat"

@@ -24,12 +24,14 @@ NEEDED = {
     "datasets": [],
     "doctor": ["v.npz"],
     "embed": ["v.npz", "--model", "nothing", "--out", "out.npz"],
+    "explore": ["--vectors", "v.npz", "--port", "0", "--no-browser"],
     "evaluate": ["v.npz", "--no-nmi"],
     "fit": ["v.npz", "--out", "out"],
     "plot": ["drift", "nothing", "--out", "out.png"],
     "refine": ["v.npz", "--out", "out.npz"],
     "report": ["nothing"],
     "rerank": ["v.npz", "--gallery", "v.npz", "--out", "lists.npz"],
+    "serve": ["--gallery", "shop", "--port", "0"],
     "train": ["v.npz", "--out", "out", "--epochs", "1"],
 }
 SAMPLE = 60
@@ -100,6 +102,9 @@ def shop(tmp_path, monkeypatch, one_thread):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("ENTOURAGE_DATA", raising=False)
+    monkeypatch.delenv("ENTOURAGE_TOKEN", raising=False)
+    monkeypatch.setattr("entourage.explorer.start._run", lambda *given: None)  # as that of `serve`
+    monkeypatch.setattr("entourage.serve.start._run", lambda *given: None)  # which would go on until it is stopped
     return tmp_path
 
 

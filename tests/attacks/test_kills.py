@@ -40,6 +40,9 @@ SCENARIOS = {
     "a new file": Scenario("refine v.npy --out o.npy", ("o.npy",)),
     "a new run": Scenario("refine v.npz --out o.npz --run kept", ("o.npz", "kept")),
     "npy": Scenario("refine v.npy --out o.npy", ("o.npy",), "refine w.npy --out o.npy"),
+    "npy in stages": Scenario(
+        "refine v.npy --out o.npy --search exact", ("o.npy",), "refine w.npy --out o.npy", kept="o.npy.refining"
+    ),
     "npz": Scenario("refine v.npz --out o.npz", ("o.npz",), "refine w.npz --out o.npz"),
     "parquet": Scenario("refine v.parquet --out o.parquet", ("o.parquet",), "refine w.parquet --out o.parquet"),
     "queries and gallery": Scenario(
@@ -76,6 +79,7 @@ IN_THE_SAMPLE = (
     "model with checkpoint",
     "vectors and labels",
     "training",
+    "npy in stages",
 )
 
 

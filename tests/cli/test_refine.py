@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.shop import COUNT, DIM, document, run
+from tests.stores.engines import ENGINES
 
 from entourage.evaluation.movement import cosines
 from entourage.refiner.estimator import ContextRefiner
@@ -177,3 +178,47 @@ def test_refine_writes_how_sure_one_can_be_of_each_query(clusters, tmp_path):
     run(f"refine {tmp_path}/g.npy --out {tmp_path}/own.npy --confidence {tmp_path}/own.csv")
     own = np.loadtxt(tmp_path / "own.csv", delimiter=",", skiprows=1)  # among the others, by row number
     assert own[:, 0].tolist() == list(range(len(gallery))) and own[:, 1].mean() == pytest.approx(0.5, abs=0.01)
+
+
+def refused(result) -> str:
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_a_store_is_refined_where_it_is(inside, tmp_path):
+    pytest.importorskip("lancedb")
+    url = ENGINES["lance"].fill(tmp_path, np.arange(COUNT), np.load("v.npy"))
+    shown = document(run(f"refine {url} --json"))
+    assert shown["out"].endswith("db/items_refined") and shown["protocol"]["items"] == COUNT
+    assert len(ENGINES["lance"].read(tmp_path, "items_refined")) == COUNT
+    assert "exists already" in refused(run(f"refine {url}"))
+    assert run(f"refine {url} --overwrite").exit_code == 0
+    assert "there is no table 'none'" in refused(run(f"refine lance://{tmp_path}/db/none"))
+    assert "holds no vectors in 'colour'" in refused(run(f"refine {url} --column colour --overwrite"))
+    assert "--run is kept with the store" in refused(run(f"refine {url} --run kept"))
+
+
+def test_a_file_is_refined_in_stages_where_that_is_asked_for(inside, tmp_path):
+    run(f"refine v.npy --out {tmp_path}/memory.npy")
+    shown = document(run(f"refine v.npy --out {tmp_path}/stages.npy --search exact --json"))
+    assert "streamed" in shown["protocol"]["context"] and "exact" in shown["protocol"]["neighbors"]
+    np.testing.assert_allclose(np.load(tmp_path / "stages.npy"), np.load(tmp_path / "memory.npy"), atol=2e-6)
+    assert "to resume from" in refused(run(f"refine v.npy --out {tmp_path}/new.npy --resume"))
+    assert "another format than .npy" in refused(run(f"refine v.npz --out {tmp_path}/new.npz --resume"))
+
+
+def test_a_folder_of_parquet_files_is_refined_into_another(inside, tmp_path):
+    ENGINES["parquet"].fill(tmp_path, np.arange(COUNT), np.load("v.npy"))
+    run(f"refine v.npy --out {tmp_path}/memory.npy")
+    shown = document(run(f"refine {tmp_path}/items --out {tmp_path}/new --json"))
+    assert shown["out"] == f"{tmp_path}/new" and shown["protocol"]["items"] == COUNT
+    found = ENGINES["parquet"].read(tmp_path, "new")
+    np.testing.assert_allclose([found[row][0] for row in range(COUNT)], np.load(f"{tmp_path}/memory.npy"), atol=2e-6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["items", "memory.npy", "new"]
+    assert "exists already" in refused(run(f"refine {tmp_path}/items --out {tmp_path}/new"))
+    assert run(f"refine {tmp_path}/items --out {tmp_path}/new --overwrite").exit_code == 0
+    assert "add it" in refused(run(f"refine {tmp_path}/items"))
+    assert "is an input" in refused(run(f"refine {tmp_path}/items --out {tmp_path}/items --overwrite"))
+    assert "lies in the input" in refused(run(f"refine {tmp_path}/items --out {tmp_path}/items/new"))
+    assert "--run is kept with the folder" in refused(run(f"refine {tmp_path}/items --run kept"))
+    assert "--confidence is c.csv" in refused(run(f"refine {tmp_path}/items --out {tmp_path}/c --confidence c.csv"))

@@ -148,3 +148,13 @@ def test_other_numbers_of_neighbours_leave_the_refiner_as_it_is():
     assert (refiner.n_neighbors_, other.n_neighbors_) == (8, 4)
     assert other.attention(given, context=given).weights.shape == (5, COUNT, 4)
     np.testing.assert_array_equal(refiner.transform(given, context=given), before)
+
+
+@pytest.mark.parametrize("model", [None, "model"])
+def test_the_protocol_says_how_neighbours_were_found(files, monkeypatch, model):
+    pytest.importorskip("faiss")
+    request = RefineRequest(files / "all.npz", out=files / "o.npz", model=model and files / model, overwrite=True)
+    assert ", exact, ties by id" in refine(request).protocol["neighbors"]
+    monkeypatch.setattr("entourage.neighbors.choice._EXACT_PAIRS", 100)
+    told = refine(request).protocol["neighbors"]
+    assert ", approximate (HNSW32,SQ8" in told and ("recall" in told) == (model is None)

@@ -1,7 +1,9 @@
 """`entourage refine`."""
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,22 +16,35 @@ from entourage.cli.options import (
     Overwrite,
     PathColumn,
     Root,
-    Vectors,
     cutoffs,
     data_options_of,
 )
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
+from entourage.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from entourage.runs.streamed.refine import StreamedRequest, StreamedResult
 
 __all__ = ["refine"]
 
 
 def refine(
-    vectors: Vectors,
+    vectors: Annotated[
+        str,
+        typer.Argument(
+            metavar="VECTORS",
+            help="Vectors: .npy, .npz, .parquet or a folder of .parquet files, or a store: lance://FOLDER/TABLE, "
+            "milvus://FILE/COLLECTION, qdrant://FOLDER/COLLECTION (or HOST:PORT for a server), faiss:FILE.",
+        ),
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="File for the refined vectors, in the format of VECTORS; not needed with --run.")
+        Path | None,
+        typer.Option(
+            help="File for the refined vectors, in the format of VECTORS; not needed with --run. Those of a store go "
+            "into the same store, as NAME_refined."
+        ),
     ] = None,
     model: Annotated[
         Path | None,
@@ -92,19 +107,75 @@ def refine(
         Path | None, typer.Option(help="With --run: the texts that VECTORS were computed from: .json, .txt or .csv.")
     ] = None,
     context_texts: Annotated[Path | None, typer.Option(help="With --texts: the texts of the gallery.")] = None,
+    column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of a store or a folder: the column of vectors, of several.")
+    ] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BY",
+            help="How neighbours of a store, a folder or a .npy are found: exact, nn-descent, or an index of faiss "
+            "such as HNSW16,SQ8. Default: exact up to 130,000 items, an index beyond.",
+        ),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Of a store or a large .npy: where to keep what is done, to be resumed. Default: beside the output.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="ray: refine a folder of .parquet files on a Ray cluster. Default: in this process."),
+    ] = None,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="With --engine ray: HOST:PORT of the cluster's head. Default: this machine alone."
+        ),
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            help="With --engine ray: how many partitions the vectors are sorted into; --search is then exact, or how "
+            "many of those nearest to each are searched. Default: one for 65,536 vectors."
+        ),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted refinement.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Refine VECTORS, with a model or without.
 
-    They are written in the same format, with ids and order preserved.
+    They are written in the same format, with ids and order preserved. A store, and a .npy of more than 1 GB in float32,
+    is refined in stages, with little memory; what is interrupted can be resumed.
     """
+    from entourage.runs.streamed.refine import StreamedRequest
+
+    in_stages = StreamedRequest(vectors, out, model, neighbors, steps, column, work, search, resume, overwrite)
+    in_memory_only = {
+        "--context": context,
+        "--context-out": context_out,
+        "--context-by": context_by,
+        "--context-size": context_size,
+        "--run": run,
+        "--confidence": confidence,
+        "--labels": labels,
+        "--context-labels": context_labels,
+        "--pictures": pictures,
+        "--texts": texts,
+    }
+    stages = _stages(in_stages, in_memory_only, engine, {"--ray-address": ray_address, "--partitions": partitions})
+    if stages is not None:
+        _refine_in_stages(in_stages, stages, as_json)
+        return
     from entourage.runs.refine import RefineRequest
     from entourage.runs.refine import refine as refine_file
     from entourage.runtime.progress import terminal_progress
 
     request = RefineRequest(
-        vectors,
+        Path(vectors),
         out=out,
         model=model,
         context=context,
@@ -137,3 +208,41 @@ def refine(
         tables.append(side_by_side(*result.scores.items()))
     written = " and ".join(map(str, result.written.values()))
     print_report(result.document(), as_json, *tables, f"Written to {written}")
+
+
+def _stages(
+    request: "StreamedRequest", in_memory_only: dict[str, Any], engine: str | None, of_ray: dict[str, Any]
+) -> "Callable[..., StreamedResult] | None":
+    """What refines in stages, in this process or on a cluster; None: nothing, it is refined in memory."""
+    from entourage.runs.streamed.refine import is_streamed, refine_streamed
+
+    if engine == "ray":
+        from entourage.engine.refine import check_folder_to_refine, refine_on_ray
+
+        check_folder_to_refine(request)
+        is_streamed(request, in_memory_only)  # refuses what cannot be followed
+        address, partitions = of_ray.values()
+        return functools.partial(refine_on_ray, address=address, partitions=partitions)
+    if engine is not None:
+        raise InputError(f"--engine is {engine}; wanted ray, or no --engine for this process")
+    for option, value in of_ray.items():
+        if value is not None:
+            raise InputError(f"{option} is {value} without a cluster; add --engine ray, or leave it out")
+    return refine_streamed if is_streamed(request, in_memory_only) else None
+
+
+def _refine_in_stages(
+    request: "StreamedRequest", refine_request: "Callable[..., StreamedResult]", as_json: bool
+) -> None:
+    from entourage.runs.unfinished import resume_advice
+    from entourage.runtime.progress import terminal_progress
+
+    try:
+        with terminal_progress(log=not as_json, patient=True) as progress:
+            result = refine_request(request, progress=progress)
+    except KeyboardInterrupt as stopped:
+        typer.echo(f"stopped; {resume_advice(getattr(stopped, 'kept', None), 'what is done')}", err=True)
+        raise
+    print_warnings(list(result.warnings))
+    shown = facts({**result.protocol, **result.metrics}, percent={"estimated_purity"})
+    print_report(result.document(), as_json, shown, f"Written to {result.written}")

@@ -27,7 +27,8 @@ A refinement run, written by `entourage refine --run` and by the demo:
     model/                the refiner, a model folder; none where the network of a training run refined
     train.npz             of the demo: the vectors the refiner learned from; and four pictures, .png
 
-`entourage report` adds report.html to either. A model folder holds config.json and model.safetensors.
+`entourage report` adds report.html to either, `entourage explore` map.npz to the latter: the places of the items in the
+plane, step by step. A model folder holds config.json and model.safetensors.
 """
 
 from pathlib import Path
@@ -42,6 +43,7 @@ from entourage.stores.filenames import (
     GRADIENTS,
     ITEMS,
     LOG,
+    MAP,
     METRICS,
     MODEL,
     NEIGHBORS,
@@ -66,6 +68,7 @@ __all__ = [
     "GRADIENTS",
     "ITEMS",
     "LOG",
+    "MAP",
     "METRICS",
     "MODEL",
     "NEIGHBORS",

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from entourage.errors import FileError, InputError
-from entourage.neighbors import check_same_encoder, own_gallery_rows
+from entourage.neighbors import automatic_method, check_same_encoder, own_gallery_rows
+from entourage.neighbors.choice import EXACT
 from entourage.runs.encoders import check_made_by
 from entourage.runs.layout import ENCODER, NETWORK
 from entourage.runs.refine_request import RefineRequest
@@ -129,7 +130,7 @@ class FittedRefiner:
             "items": len(items),
             "model": self.name,
             "context": "transductive: the vectors themselves" if context is None else f"gallery: {len(context)} items",
-            "neighbors": f"{self._neighbors(items, context)}, exact, ties by id",
+            "neighbors": f"{self._neighbors(items, context)}, {self._method(items, context)}, ties by id",
             "own_item": _own_item(items, context),
             "steps": self._steps_taken,
         }
@@ -150,6 +151,14 @@ class FittedRefiner:
             return f"{asked}"
         bound = "at most " if distinct is None else ""  # whether there are copies is not known
         return f"{bound}{most} (a quarter of the distinct items, instead of {asked})"
+
+    def _method(self, items: Embeddings, context: Embeddings | None) -> str:
+        """How neighbours were found: as the universal refiner reports it, else as `search` chooses it."""
+        if self.name == _UNIVERSAL:
+            return str(self.estimator.report()["protocol"]["context"]).partition(" neighbours ")[0]
+        among = len(items if context is None else context)
+        by = automatic_method(among, among, items.dim, one_set=True)
+        return by if by == EXACT else f"approximate ({by})"
 
     def _record(self, items: Embeddings, context: Embeddings | None) -> RunRecord:
         count = self._neighbors(items, context)

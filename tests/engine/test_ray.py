@@ -1,0 +1,179 @@
+"""On a real cluster of several nodes: the same vectors, whatever is killed meanwhile. Skipped where Ray is missing."""
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.shop import run
+from tests.engine.folders import fill, read, some
+
+from entourage import ContextRefiner
+from entourage.engine.refine import refine_on_ray
+from entourage.errors import InputError, MissingExtra, StoreError
+from entourage.runs.streamed.refine import StreamedRequest
+
+KILLS = int(os.environ.get("KILLS", "50"))
+SMALL = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes of one processor each, and this process connected to them."""
+    ray = pytest.importorskip("ray", reason="the package ray is not installed: pip install 'entourage[ray]'")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster
+
+    nodes = started(lambda: Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False}))
+    started(lambda: nodes.add_node(**SMALL))
+    nodes.wait_for_nodes()
+    ray.init(address=nodes.address, log_to_driver=False)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
+def started(start):
+    """A node; Ray gives up after 15 seconds, which may be too few on a busy machine: skipped after three of them."""
+    for _ in range(2):
+        with contextlib.suppress(Exception):
+            return start()
+    try:
+        return start()
+    except Exception as error:
+        pytest.skip(f"no node of Ray starts on this machine: {error}")
+
+
+def workers(nodes) -> list[tuple[int, str]]:
+    """The processes that do tasks for these nodes, and what each is at."""
+    parents = {process.process.pid for node in nodes for process in node.all_processes.get("raylet", [])}
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            title = (folder / "cmdline").read_text().replace("\0", " ").strip()
+        except OSError:  # it has just ended
+            continue
+        if parent in parents and title.startswith("ray::"):
+            found.append((int(folder.name), title))
+    return found
+
+
+class KillsWorkers:
+    """A progress that kills a busy worker, as by `kill -9`, at some of its reports, and removes a node at one."""
+
+    def __init__(self, cluster, moments, removed_at=None):
+        self.cluster, self.moments, self.removed_at = cluster, set(moments), removed_at
+        self.reports, self.killed = 0, []
+
+    def __call__(self, title, done, total):
+        self.reports += 1
+        if self.reports in self.moments:
+            self._kill()
+        if self.reports == self.removed_at:
+            self.cluster.remove_node(self.cluster.list_all_nodes()[-1], allow_graceful=False)
+
+    def _kill(self):
+        until = time.monotonic() + 0.5  # after a stage's last task there is nothing to be killed in the middle of
+        while time.monotonic() < until:
+            for pid, title in workers(self.cluster.list_all_nodes()):
+                if not title.startswith("ray::IDLE") and "Agent" not in title:  # agents are part of the node
+                    os.kill(pid, signal.SIGKILL)
+                    self.killed.append(title)
+                    return
+
+
+def check_refined(source, out):
+    assert read(out)[0] == read(source)[0]  # nothing lost, nothing twice
+    np.testing.assert_allclose(read(out)[1], ContextRefiner().fit_transform(read(source)[1]), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_and_a_node_that_are_killed_cost_nothing(cluster, tmp_path):
+    source = fill(tmp_path / "x", some())
+    progress = KillsWorkers(cluster, range(3, 60, 7), removed_at=30)
+    result = refine_on_ray(StreamedRequest(str(source), tmp_path / "y"), partitions=5, progress=progress)
+    check_refined(source, tmp_path / "y")
+    assert progress.killed and len(cluster.list_all_nodes()) == 1
+    assert "5 partitions, 2 workers" in result.protocol["engine"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "y"]
+    cluster.add_node(**SMALL)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_worker_refuses_is_told_in_a_sentence(cluster, tmp_path):
+    vectors = some(240)
+    vectors[200] = np.nan
+    with pytest.raises(InputError) as refused:
+        refine_on_ray(StreamedRequest(str(fill(tmp_path / "x", vectors)), tmp_path / "y"), partitions=3)
+    assert "002.parquet: row" in str(refused.value) and "\n" not in str(refused.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.attack
+@pytest.mark.filterwarnings("ignore")
+def test_killed_at_random_moments_nothing_is_lost(cluster, tmp_path):
+    source, draw, killed = fill(tmp_path / "x", some()), np.random.default_rng(0), 0
+    while killed < KILLS:
+        progress = KillsWorkers(cluster, draw.choice(70, 8, replace=False) + 1)
+        request = StreamedRequest(str(source), tmp_path / "y", overwrite=True)
+        refine_on_ray(request, partitions=5, progress=progress)
+        check_refined(source, tmp_path / "y")
+        killed += len(progress.killed)
+
+
+# ---- without a cluster -------------------------------------------------------------------------------------------
+
+
+def test_without_the_package_the_pip_line_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("entourage.runtime.extras.is_installed", lambda library: False)
+    source = fill(tmp_path / "x", some(240))
+    with pytest.raises(MissingExtra, match=r"--engine ray needs .*pip install 'entourage\[ray\]'"):
+        refine_on_ray(StreamedRequest(str(source), tmp_path / "y"))
+
+
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:x", "127.0.0.1:{free}", "ray://127.0.0.1:{free}"])
+def test_an_address_without_a_cluster_is_refused_at_once(tmp_path, monkeypatch, address):
+    from entourage.engine.cluster import _check_reachable
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = address.format(free=free.getsockname()[1])
+    begun = time.monotonic()
+    with pytest.raises(StoreError, match=r"no Ray cluster answers at|--ray-address is") as refused:
+        _check_reachable(address)
+    assert time.monotonic() - begun < 6 and address in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--engine dask", "--engine is dask; wanted ray"),
+        ("--ray-address 10.0.0.5:6379", "--ray-address is 10.0.0.5:6379 without a cluster; add --engine ray"),
+        ("--partitions 4", "--partitions is 4 without a cluster"),
+        ("--engine ray --partitions 0", "--partitions is 0; wanted a whole number, at least 1"),
+        ("--engine ray --search HNSW16", "--search is HNSW16 with --engine ray"),
+        ("--engine ray --run kept", "--run is kept with the folder"),
+        ("--engine ray --column name", "holds no vectors in 'name'"),
+        ("--engine ray --column other", "has no 'other'"),
+        ("--engine ray --model nowhere", "there is no folder 'nowhere'"),
+    ],
+    ids=str,
+)
+def test_the_command_refuses_in_a_sentence_before_a_cluster_is_started(tmp_path, monkeypatch, options, sentence):
+    monkeypatch.setattr("entourage.engine.refine.ray_cluster", None)  # whoever started one would fail
+    result = run(f"refine {fill(tmp_path / 'x', some(240))} --out {tmp_path / 'y'} {options}")
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1 and sentence in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_what_is_there_already_is_refused_before_a_cluster_is_started(tmp_path, monkeypatch):
+    monkeypatch.setattr("entourage.engine.refine.ray_cluster", None)
+    source = fill(tmp_path / "x", some(240))
+    (tmp_path / "y").mkdir()
+    result = run(f"refine {source} --engine ray --out {tmp_path / 'y'}")
+    assert result.exit_code == 2 and "y exists already; allow overwriting (--overwrite)" in result.stderr

@@ -1,0 +1,171 @@
+"""What the endpoints do: a gallery searched by many at once and changed by one after the other.
+
+Searches run in threads of their own and changes in another one, so that no search waits behind a change. N vectors, d
+dimensions.
+"""
+
+import asyncio
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+from starlette.exceptions import HTTPException
+
+from entourage.errors import FileError, InputError, ModelError
+from entourage.refiner.gallery import Changes, Gallery, Report
+from entourage.runtime.threads import thread_count
+from entourage.serve.bodies import Items, Queries, Rerank, Search
+from entourage.serve.limits import Limits
+from entourage.serve.metrics import Metrics
+
+__all__ = ["Service"]
+
+Result = TypeVar("Result")
+
+_CUT_OFF = "\0"  # numpy does not tell a text from the same with this at its end
+
+
+class Service:
+    """A gallery, and who works on it.
+
+    Parameters
+    ----------
+    gallery : Gallery
+    limits : Limits
+    """
+
+    def __init__(self, gallery: Gallery, limits: Limits) -> None:
+        self.gallery, self.limits, self.metrics = gallery, limits, Metrics()
+        self._readers = ThreadPoolExecutor(2 * thread_count(), "search")
+        self._writer = ThreadPoolExecutor(1, "change")
+        self._waiting = 0
+
+    def close(self) -> None:
+        """Finish what was begun."""
+        self._writer.shutdown()
+        self._readers.shutdown()
+        self.gallery.close()
+
+    async def read(self, work: Callable[[], Result]) -> Result:
+        """Do something that changes nothing."""
+        return await _in(self._readers, work)
+
+    async def write(self, work: Callable[[], Result]) -> Result:
+        """Make a change, after those that wait already."""
+        if self._waiting >= self.limits.waiting:
+            raise HTTPException(
+                429, f"{self._waiting} changes wait already; send again later, or several items in one request"
+            )
+        self._waiting += 1
+        try:
+            return await _in(self._writer, work)
+        finally:
+            self._waiting -= 1
+
+    # ---- what is asked for -------------------------------------------------------------------------------------
+
+    def search(self, request: Search) -> dict[str, Any]:
+        """Version, ids (N, k), similarities (N, k) and, if it was asked for, confidence (N,)."""
+        vectors, k = self._vectors(request), min(request.k, self.limits.neighbors)
+        found = self.gallery.search(vectors, k, refine=request.refine, confidence=request.confidence)
+        listed = {"version": found.version, "ids": found.ids.tolist(), "similarities": found.similarities.tolist()}
+        return listed if found.confidence is None else listed | {"confidence": found.confidence.tolist()}
+
+    def refine(self, request: Queries) -> tuple[int, np.ndarray]:
+        """Version and refined vectors (N, d)."""
+        return self.gallery.version, self.gallery.refine(self._vectors(request))
+
+    def rerank(self, request: Rerank) -> dict[str, Any]:
+        """The candidates in their new order."""
+        self.gallery.check_encoder(request.encoder, request.canaries)
+        count = len(request.candidates if request.candidates is not None else request.ids or [])
+        if count > self.limits.batch:
+            raise InputError(f"there are {count:,} candidates; wanted at most {self.limits.batch:,}")
+        candidates = None if request.candidates is None else _table(request.candidates, "candidates")
+        ids = None if request.ids is None else _column(request.ids)
+        reranked = self.gallery.rerank(request.query, candidates, ids=ids, scores=request.scores)
+        given = None if reranked.given_scores is None else reranked.given_scores.tolist()
+        listed = {"ids": reranked.ids.tolist(), "rows": reranked.rows.tolist(), "scores": reranked.scores.tolist()}
+        return listed | {"given_scores": given}
+
+    def add(self, request: Items) -> dict[str, Any]:
+        """What the change did, with the ids of the items."""
+        self.gallery.check_encoder(request.encoder, request.canaries)
+        vectors = self._checked(_table(request.vectors, "vectors"), self.limits.items)
+        ids = None if request.ids is None else _column(request.ids)
+        if ids is not None and len(ids) != len(vectors):
+            raise InputError(f"there are {len(ids):,} ids for {len(vectors):,} vectors; give one for each")
+        before = self.gallery.next_number if ids is None else None
+        report = self.gallery.add(vectors, ids, replace=True)
+        numbered = [] if before is None else range(before, before + len(vectors))
+        return self._reported(report, list(numbered) if ids is None else request.ids)
+
+    def remove(self, name: str) -> dict[str, Any]:
+        """What the change did; a 404 if there is no such item."""
+        digits = name.removeprefix("-")
+        number = not self.gallery.has_texts and digits.isascii() and digits.isdigit() and len(name) < 19
+        each = int(name) if number else name
+        if _CUT_OFF in name or each not in self.gallery:
+            raise HTTPException(404, f"there is no item {name!r}; it may have been removed before")
+        return self._reported(self.gallery.remove([each]), [each])
+
+    def changes(self, since: int, after: int | str | None, limit: int) -> Changes:
+        """One page of changes."""
+        return self.gallery.changes_since(since, after=after, limit=min(limit, self.limits.items))
+
+    def metrics_text(self) -> str:
+        """For Prometheus."""
+        gauges = {"gallery_items": len(self.gallery), "gallery_version": self.gallery.version}
+        return self.metrics.text(**gauges, changes_waiting=self._waiting)
+
+    def _reported(self, report: Report, ids: Any) -> dict[str, Any]:
+        counts = report._asdict()
+        self.metrics.changed(**{name: count for name, count in counts.items() if name != "version"})
+        return counts | {"ids": ids}
+
+    def _vectors(self, request: Queries) -> np.ndarray:
+        """(N, d) what is to be searched or refined."""
+        self.gallery.check_encoder(request.encoder, request.canaries)
+        if (request.vector is None) == (request.vectors is None):
+            raise InputError("give either vector or vectors")
+        given = [request.vector] if request.vectors is None else request.vectors
+        return self._checked(_table(given, "vectors"), self.limits.batch)
+
+    def _checked(self, vectors: np.ndarray, most: int) -> np.ndarray:
+        n, d = vectors.shape
+        if n > most:
+            raise InputError(f"there are {n:,} vectors; wanted at most {most:,} at a time")
+        if d > self.limits.dimensions:
+            raise InputError(f"the vectors have {d:,} dimensions; wanted at most {self.limits.dimensions:,}")
+        return vectors
+
+
+def _table(rows: Any, name: str) -> np.ndarray:
+    """(N, d) from lists of equal length."""
+    lengths = {len(row) for row in rows[:1]} if isinstance(rows, np.ndarray) else set(map(len, rows))
+    if not lengths or not min(lengths):
+        raise InputError(f"there are no {name}; give at least one, of at least one dimension")
+    if len(lengths) > 1:
+        raise InputError(f"the {name} have {min(lengths)} to {max(lengths)} dimensions; wanted the same for all")
+    return rows if isinstance(rows, np.ndarray) else np.array(rows, np.float64)
+
+
+def _column(ids: list[int | str]) -> np.ndarray:
+    """(N,) ids of one kind."""
+    if len({isinstance(each, str) for each in ids}) > 1:
+        raise InputError("some ids are numbers and some are texts; give ids of one kind")
+    if any(isinstance(each, str) and _CUT_OFF in each for each in ids):
+        raise InputError("an id holds the letter NUL; give ids without it")
+    return np.array(ids)
+
+
+async def _in(executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+    """Do something in a thread; what is wrong with a request becomes an answer of that kind."""
+    try:
+        return await asyncio.get_running_loop().run_in_executor(executor, functools.partial(work))
+    except (InputError, ModelError) as error:
+        raise HTTPException(422, str(error)) from error
+    except FileError as error:
+        raise HTTPException(507, str(error)) from error

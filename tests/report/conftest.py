@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PIL import Image
+from tests.report.pictures import draw_colours
 
 from entourage.refiner.estimator import ContextRefiner
 from entourage.report import write_report
@@ -32,19 +32,13 @@ def refiner():
 
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory):
-    """A folder a class, with pictures of one colour."""
-    folder = tmp_path_factory.mktemp("pictures")
-    for code in range(CLASSES):
-        (folder / f"class {code}").mkdir()
-        for shot in range(PER_CLASS):
-            Image.new("RGB", (24, 16), (40 * code, 20 * shot, 90)).save(folder / f"class {code}" / f"{shot}.png")
-    return folder
+    return draw_colours(tmp_path_factory.mktemp("pictures"), CLASSES, PER_CLASS)
 
 
 @pytest.fixture(scope="session")
 def labelled(tmp_path_factory, refiner, pictures):
     """A refinement of pictures whose labels are known."""
-    ids = [f"class {code}/{shot}.png" for code in range(CLASSES) for shot in range(PER_CLASS)]
+    ids = [f"class {code}/{shot:02}.png" for code in range(CLASSES) for shot in range(PER_CLASS)]
     media = Media(PictureSource(str(pictures), split="train,test"))
     folder = tmp_path_factory.mktemp("runs") / "labelled"
     write_refinement(folder, refiner, items_of(0, ids=np.array(ids)), media=media)

@@ -83,7 +83,7 @@ def test_pictures_that_are_gone_are_told_and_ids_shown(labelled, tmp_path):
     check_whole(html)
     assert [each.text for each in find(html, "h2")][-1] == "About this report"
     assert "ids are shown instead" in find(html, "div", "warnings")[-1].text
-    assert not find(html, "img") and "class 0/0.png" in html
+    assert not find(html, "img") and "class 0/00.png" in html
 
 
 def test_a_run_is_asked_once_what_it_has(labelled, monkeypatch):

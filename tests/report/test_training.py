@@ -111,7 +111,7 @@ def test_settings_and_versions_are_those_of_the_run(html, run):
 
 def test_a_damaged_picture_is_left_out_and_the_rest_is_shown(pictures, tmp_path):
     source = shutil.copytree(pictures, tmp_path / "pictures")
-    (source / "class 4" / "3.png").write_bytes(b"no picture")
+    (source / "class 4" / "03.png").write_bytes(b"no picture")
     settings = BaselineSettings(
         encoder="small-rgb", dim=4, image_size=8, encoder_options={"width": 4}, batch_classes=3, batch_per_class=2,
         epochs=1, workers=1, validation_share=0.0,
@@ -123,7 +123,7 @@ def test_a_damaged_picture_is_left_out_and_the_rest_is_shown(pictures, tmp_path)
         html = training_page(run, []).html()
     check_whole(html)
     assert "queries29" in [each.text for each in find(html, "tr")] and len(find(html, "article")) == 8
-    assert "class 4/3.png" not in [str(item) for item in run.appearance.ids]
+    assert "class 4/03.png" not in [str(item) for item in run.appearance.ids]
     assert "the test set cannot be loaded again" not in html
 
 

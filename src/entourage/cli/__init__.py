@@ -17,12 +17,14 @@ from entourage.cli.demo import demo
 from entourage.cli.doctor import doctor
 from entourage.cli.embed import embed
 from entourage.cli.evaluate import evaluate
+from entourage.cli.explore import explore
 from entourage.cli.fit import fit
 from entourage.cli.output import lenient_output
 from entourage.cli.plot import plot
 from entourage.cli.refine import refine
 from entourage.cli.report import report
 from entourage.cli.rerank import rerank
+from entourage.cli.serve import serve
 from entourage.cli.train import train
 from entourage.cli.usage import Commands
 from entourage.runtime.waiting import wait_asleep
@@ -36,11 +38,13 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     fit,
     refine,
     rerank,
+    serve,
     evaluate,
     compare,
     doctor,
     plot,
     report,
+    explore,
     datasets,
 )
 

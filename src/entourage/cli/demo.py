@@ -1,5 +1,8 @@
 """`entourage demo`."""
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -33,4 +36,12 @@ def demo(
     measured = result.document()
     print_warnings(measured["warnings"])
     names = ("before", measured["metrics_before"]), ("after", measured["metrics"])
-    print_report(measured, as_json, facts(measured["protocol"]), side_by_side(*names), f"Written to {result.folder}")
+    tables = facts(measured["protocol"]), side_by_side(*names)
+    print_report(measured, as_json, *tables, f"Written to {result.folder}", _how_to_see(result.folder))
+
+
+def _how_to_see(folder: Path) -> str:
+    """The line that opens the page, as it can be typed: with the path of this program, if it was called by one."""
+    called = Path(sys.argv[0])
+    program = str(called) if called.name == "entourage" and not shutil.which("entourage") else "entourage"
+    return f"See it in your browser: {shlex.join([program, 'explore', str(folder)])}"

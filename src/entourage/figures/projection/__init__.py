@@ -22,6 +22,9 @@ The sum of p log(p / q), seen as a function of the place y of item i alone, is, 
 where Z_i sums over the pairs without i, and j over the landmarks other than i.
 """
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -32,7 +35,7 @@ from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.values import Embeddings, FloatArray, IntArray
 
-__all__ = ["LANDMARKS", "NEIGHBORS", "follow", "landmark_rows", "lay_out"]
+__all__ = ["LANDMARKS", "NEIGHBORS", "follow", "follow_steps", "landmark_rows", "lay_out"]
 
 LANDMARKS = 2000
 NEIGHBORS = 90  # a perplexity of 30
@@ -114,26 +117,58 @@ def follow(
     array of shape (T + 1, N, 2)
         The places at every step; the first are the given ones.
     """
-    from entourage.figures.projection.fitting import Repulsion, fit
-
     positions, steps = np.asarray(positions, np.float32), np.asarray(steps, np.float32)
     if steps.ndim != 3 or positions.shape != (steps.shape[1], 2):
         raise InputError(
             f"positions have shape {positions.shape} and steps {steps.shape}; wanted (N, 2) and (T + 1, N, d)"
         )
+    places = np.repeat(positions[None], len(steps), axis=0)
+    options: dict[str, Any] = {"rows": rows, "k": k, "landmarks": landmarks, "seed": seed}
     report = progress or (lambda title, done, total: None)
+    report("following items", 0, len(steps) - 1)
+    for step, found in enumerate(follow_steps(positions, steps[1:], **options)):
+        places[step + 1] = found
+        report("following items", step + 1, len(steps) - 1)
+    return places
+
+
+def follow_steps(
+    positions: NDArray[np.float32],
+    steps: Iterable[FloatArray],
+    *,
+    rows: ArrayLike | None = None,
+    k: int = NEIGHBORS,
+    landmarks: int = LANDMARKS,
+    seed: int = 0,
+) -> Iterator[NDArray[np.float32]]:
+    """Follow items as `follow` does, one step at a time, so that the vectors of one step alone are held.
+
+    Parameters
+    ----------
+    positions : array of shape (N, 2)
+        The places of e_0.
+    steps : iterable of arrays of shape (N, d)
+        e_1 to e_T; d may differ from that of e_0.
+    rows, k, landmarks, seed
+        As in `follow`.
+
+    Yields
+    ------
+    array of shape (N, 2)
+        The places at each step.
+    """
+    from entourage.figures.projection.fitting import Repulsion, fit
+
     moving = np.arange(len(positions)) if rows is None else np.asarray(rows, int)
     fixed = landmark_rows(len(positions), landmarks, seed)
-    places = np.repeat(positions[None], len(steps), axis=0)
-    if len(fixed) < _FEWEST or not len(moving):
-        return places
-    repulsion = Repulsion(positions[fixed])
-    for step in range(1, len(steps)):
-        report("following items", step - 1, len(steps) - 1)
-        affinities, _ = affinities_of(steps[step], fixed, moving, k)
-        places[step, moving] = fit(places[step - 1, moving], affinities, repulsion, places_in(fixed, moving))
-    report("following items", len(steps) - 1, len(steps) - 1)
-    return places
+    still = len(fixed) < _FEWEST or not len(moving)
+    repulsion, now = None if still else Repulsion(positions[fixed]), positions
+    for vectors in steps:
+        now = now.copy()
+        if repulsion is not None:
+            affinities, _ = affinities_of(vectors, fixed, moving, k)
+            now[moving] = fit(now[moving], affinities, repulsion, places_in(fixed, moving))
+        yield now
 
 
 def landmark_rows(count: int, landmarks: int = LANDMARKS, seed: int = 0) -> IntArray:

@@ -1,0 +1,175 @@
+"""Ways to refine that can be tried on the page: raw, alpha query expansion, the universal scorer, the fitted refiner.
+
+The graph of the pool is searched once, with more neighbours than the slider asks for; what a setting then costs is its
+steps. M points of the pool, n queries, d dimensions.
+"""
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from entourage.baselines.expansion import expand_queries
+from entourage.errors import InputError
+from entourage.explorer.scene import Scene
+from entourage.neighbors import SearchIndex, own_gallery_rows, search
+from entourage.refiner.base_map import apply_base_map
+from entourage.refiner.context import WeightedGraph
+from entourage.refiner.graph import Graph, build_graph
+from entourage.refiner.network import Manner
+from entourage.refiner.universal import universal_network
+from entourage.values import Embeddings, FloatArray, Neighbors
+
+__all__ = ["MOST_NEIGHBORS", "MOST_STEPS", "Methods", "Refined", "Settings"]
+
+MOST_NEIGHBORS, MOST_STEPS = 40, 8
+_ALPHA = 3.0
+_KEPT = 3  # refined pools: each is as large as the vectors
+
+
+class Settings(NamedTuple):
+    """A way to refine, as the page asks for it."""
+
+    method: str
+    k: int
+    steps: int
+    blend: float
+    """How much of itself an item keeps, from 0 to 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """The pool as a method leaves it, and queries likewise."""
+
+    pool: SearchIndex
+    refine: Callable[[Embeddings], Embeddings]
+    """Queries (n, d) from outside the pool, refined against it."""
+
+
+class Methods:
+    """The methods that a scene offers.
+
+    Parameters
+    ----------
+    scene : Scene
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._kept: OrderedDict[Settings, Refined] = OrderedDict()
+        self._graphs: dict[str, tuple[Embeddings, Graph]] = {}
+
+    @functools.cached_property
+    def offered(self) -> dict[str, dict[str, Any]]:
+        """By name, what each starts with; "kept" is the run as it was kept."""
+        steps = min(self._scene.run.n_steps, MOST_STEPS)
+        known: dict[str, dict[str, Any]] = {
+            "raw": {"title": "Raw", "k": 1, "steps": 0, "blend": 1.0, "settings": []},
+            "alpha-qe": {"title": "α-QE", "k": 8, "steps": 1, "blend": 0.0},
+            "universal": {"title": "Universal"} | _defaults(universal_network().manner(), steps),
+        }
+        if self._scene.explains:
+            known["fitted"] = {"title": "Fitted"} | _defaults(self._own_manner, steps)
+        return {name: {"settings": ["k", "steps", "blend"]} | each for name, each in known.items()}
+
+    def check(self, settings: Settings) -> Settings:
+        """Refuse what is not offered."""
+        if settings.method not in self.offered:
+            raise InputError(f"the method is {settings.method!r}; wanted one of {', '.join(self.offered)}")
+        if not 1 <= settings.k <= MOST_NEIGHBORS:
+            raise InputError(f"k is {settings.k}; wanted 1 to {MOST_NEIGHBORS} neighbours")
+        if not 0 <= settings.steps <= MOST_STEPS:
+            raise InputError(f"steps is {settings.steps}; wanted 0 to {MOST_STEPS}")
+        if not 0 <= settings.blend <= 1:
+            raise InputError(f"blend is {settings.blend}; wanted a share, 0 to 1")
+        return settings
+
+    def refined(self, settings: Settings) -> Refined:
+        """The pool refined so; kept for the next items that are looked at."""
+        with self._scene.computing():
+            if settings not in self._kept:
+                self._kept[settings] = self._refined(self.check(settings))
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(settings)
+            return self._kept[settings]
+
+    def _refined(self, settings: Settings) -> Refined:
+        pool = self._scene.pool["before"]
+        if settings.method == "raw" or settings.steps == 0:
+            return Refined(pool, lambda queries: queries)
+        if settings.method == "alpha-qe":
+            return self._expanded(settings)
+        return self._by_manner(settings)
+
+    @functools.cached_property
+    def _own_manner(self) -> Manner:
+        """How the run's own network weighs neighbours in this pool."""
+        by = self._scene.weighted
+        return Manner(by.scorer, by.graph.neighbors.k, by.sharpness, by.blend, by.pull)
+
+    def _expanded(self, settings: Settings) -> Refined:
+        pool, blend = self._scene.pool["before"].items, settings.blend
+        inside = _first(self._nearest, settings.k)
+        states = [pool]
+        for _ in range(settings.steps):
+            states.append(expand_queries(states[-1], states[-1], inside, _ALPHA))
+
+        def blended(items: Embeddings, moved: Embeddings) -> Embeddings:
+            return items.replace_vectors(_unit(blend * items.vectors + (1 - blend) * moved.vectors))
+
+        def refine(queries: Embeddings) -> Embeddings:
+            found = search(queries, self._scene.pool["before"], inside.k)
+            moved = queries
+            for among in states[:-1]:
+                moved = expand_queries(moved, among, found, _ALPHA)
+            return blended(queries, moved)
+
+        return Refined(SearchIndex(blended(pool, states[-1])), refine)
+
+    def _by_manner(self, settings: Settings) -> Refined:
+        universal, pool = settings.method == "universal", self._scene.pool["before"]
+        manner = universal_network().manner() if universal else self._own_manner
+        base_map = None if universal else self._scene.network.base_map
+        mapped, graph = self._graph(base_map)
+        shorter = graph.shortened(settings.k) or build_graph(mapped, settings.k)
+        weighted = WeightedGraph(shorter, manner.scorer, manner.sharpness, settings.blend, manner.pull)
+        inside = weighted.context_of_gallery()
+        *_, nodes = weighted.steps(settings.steps)
+        vectors = inside.refined(mapped, inside.outside, nodes)
+
+        def refine(queries: Embeddings) -> Embeddings:
+            x = apply_base_map(queries, base_map)
+            context = weighted.context_of_queries(x, own_gallery_rows(queries, pool))
+            *_, last = context.steps(weighted.steps(settings.steps))
+            return queries.replace_vectors(context.refined(x, *last))
+
+        return Refined(SearchIndex(pool.items.replace_vectors(vectors)), refine)
+
+    @functools.cached_property
+    def _nearest(self) -> Neighbors:
+        pool = self._scene.pool["before"]
+        return search(pool.items, pool, min(MOST_NEIGHBORS, len(pool) - 1))
+
+    def _graph(self, base_map: FloatArray | None) -> tuple[Embeddings, Graph]:
+        """The pool through a base map, and its graph with as many neighbours as may be asked for."""
+        name = "raw" if base_map is None else "mapped"
+        if name not in self._graphs:
+            mapped = apply_base_map(self._scene.pool["before"].items, base_map)
+            self._graphs[name] = mapped, build_graph(mapped, MOST_NEIGHBORS)
+        return self._graphs[name]
+
+
+def _defaults(manner: Manner, steps: int) -> dict[str, Any]:
+    return {"k": min(manner.n_neighbors, MOST_NEIGHBORS), "steps": steps, "blend": round(float(manner.blend), 3)}
+
+
+def _first(found: Neighbors, k: int) -> Neighbors:
+    return Neighbors(found.rows[:, :k], found.similarities[:, :k])
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

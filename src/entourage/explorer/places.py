@@ -1,0 +1,101 @@
+"""Where the points of a run lie in the plane, step by step; computed once and kept with the run.
+
+P points: the N items of the run and, where there is one, the M items of its gallery. T steps.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entourage.errors import FileError
+from entourage.figures.projection import follow_steps, lay_out
+from entourage.runs.layout import MAP
+from entourage.runs.refinement_run import RefinementRun
+from entourage.runtime.progress import Progress
+from entourage.stores.atomic import whole_file
+from entourage.stores.documents import read_arrays
+from entourage.values import Embeddings, FloatArray
+
+__all__ = ["places_of"]
+
+Places = NDArray[np.float32]
+
+
+def places_of(run: RefinementRun, progress: Progress | None = None) -> Places:
+    """The place of every point at every step: read from the run, or computed and kept there.
+
+    Parameters
+    ----------
+    run : RefinementRun
+    progress : callable, optional
+        Called as progress(title, done, total).
+
+    Returns
+    -------
+    array of shape (T + 1, P, 2)
+        Within -1 and 1.
+    """
+    count = len(run.items) + (0 if run.context is None else len(run.context))
+    shape = (run.n_steps + 1 if run.has_refiner else 2, count, 2)
+    kept = _read(run.folder / MAP, shape)
+    if kept is not None:
+        return kept
+    places = _computed(run, shape, progress)
+    _keep(run.folder / MAP, places)
+    return places
+
+
+def _computed(run: RefinementRun, shape: tuple[int, int, int], progress: Progress | None) -> Places:
+    report = progress or (lambda title, done, total: None)
+    places = np.empty(shape, np.float32)
+    together = _joined(run.items.vectors, None if run.context is None else run.context.vectors)
+    report("laying out the map", 0, shape[0])
+    places[0] = lay_out(Embeddings(together))
+    report("laying out the map", 1, shape[0])
+    for step, found in enumerate(follow_steps(places[0], _later_steps(run)), start=1):
+        places[step] = found
+        report("laying out the map", step + 1, shape[0])
+    low, high = places.min(axis=(0, 1)), places.max(axis=(0, 1))
+    places -= (low + high) / 2
+    places /= max(float((high - low).max()) / 2, 1e-9)
+    return places
+
+
+def _later_steps(run: RefinementRun) -> Iterator[FloatArray]:
+    """e_1 to e_T of all points, each (P, d); of a run without a refiner the refined vectors alone."""
+    if not run.has_refiner:
+        yield _joined(run.refined.vectors, None if run.context_refined is None else run.context_refined.vectors)
+        return
+    gallery = run.items if run.context is None else run.context
+    items = run.refiner.iter_steps(run.items, gallery, steps=run.n_steps)
+    next(items)
+    if run.context is None:
+        yield from items
+        return
+    others = run.refiner.iter_steps(gallery, gallery, steps=run.n_steps)
+    next(others)
+    for one, other in zip(items, others, strict=True):
+        yield _joined(one, other)
+
+
+def _joined(items: FloatArray, gallery: FloatArray | None) -> FloatArray:
+    return items if gallery is None else np.concatenate([items, gallery])
+
+
+def _read(path: Path, shape: tuple[int, int, int]) -> Places | None:
+    """What was kept; None where nothing was, or something else."""
+    try:
+        return read_arrays(path, {"places": shape})["places"].astype(np.float32, copy=False)
+    except FileError:
+        return None
+
+
+def _keep(path: Path, places: Places) -> None:
+    """Keep the places with the run; a run that cannot be written to goes without."""
+    try:
+        with whole_file(path) as new:
+            np.savez(new, places=places)
+    except OSError:  # FileError is one
+        return

@@ -1,0 +1,338 @@
+"""The page in a real browser: the whole story, by pixels and state, at laptop and phone width, light and dark."""
+
+import io
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+from tests.explorer.conftest import CLASSES, DIM, PER_CLASS
+from tests.explorer.visitor import Page
+from tests.report.test_browser import LAPTOP, PHONE, WEAKEST
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SCREENS = [(size, scheme) for size in (LAPTOP, PHONE) for scheme in ("light", "dark")]
+COUNT = CLASSES * PER_CLASS
+
+
+# ---- the map ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_item_is_drawn_at_its_place_in_the_colour_of_its_label(page):
+    drawn = page.open().pixels()
+    colours = page.run("return entourage.map.colours.labels").copy()
+    codes = page.run("return Array.from(entourage.data.codes)")
+    right = 0
+    for row in range(COUNT):
+        x, y = (round(each) for each in page.place(row))
+        wanted = [int(colours[codes[row] % 8][at : at + 2], 16) for at in (1, 3, 5)]
+        right += drawn[y, x, 3] > 150 and np.abs(drawn[y, x, :3].astype(int) - wanted).max() < 60
+    assert right > 0.8 * COUNT  # the others lie under some
+    assert page.complaints() == []
+
+
+def test_the_slider_moves_every_point_and_play_goes_from_before_to_after(page):
+    after = page.open().pixels()
+    page.run(
+        "const s = document.getElementById('step'); s.value = 0; s.dispatchEvent(new Event('input'));"
+        "s.dispatchEvent(new Event('change'))"
+    )
+    before = page.pixels()
+    assert (before != after).any(axis=2).sum() > 500
+    assert page.run("return entourage.map.step") == 0 and "t=0" in page.driver.current_url
+    expected = page.run("return Array.from(entourage.data.steps[0].slice(0, 2))")
+    assert page.run("return entourage.map.place(0)") == pytest.approx(expected)
+    page.find("#play").click()
+    page.until("entourage.map.step > 0.5 && entourage.map.step < 2.9")
+    page.until("!entourage.timeline.playing && entourage.map.step === entourage.data.scene.steps")
+    assert np.array_equal(page.pixels(), after)
+
+
+def test_colours_say_gain_and_loss_and_shapes_say_it_too(page):
+    by_label = page.open().pixels()
+    by_gain = page.open("#colour=gain").pixels()
+    assert (by_label != by_gain).any(axis=2).sum() > 500
+    assert "▼" in page.find("#legend").text and "▲" in page.find("#legend").text
+    for name in ("trust", "purity", "hubness"):
+        assert (page.open(f"#colour={name}").pixels() != by_gain).any()
+
+
+def test_only_what_got_worse_can_be_shown(page):
+    whole = page.open().pixels()
+    page.find("#worse").click()
+    page.until("entourage.map.shown.includes(0)")
+    gains = page.run("return entourage.data.column('gain').then(([, after]) => Array.from(after))")
+    assert page.run("return Array.from(entourage.map.shown)") == [2 if gain < -1e-9 else 0 for gain in gains]
+    assert (page.pixels()[..., 3] > 0).sum() < 0.7 * (whole[..., 3] > 0).sum()
+
+
+def test_hovering_shows_the_picture_and_the_label(page):
+    page.open()
+    page.point_at(40).perform()
+    page.until("!document.getElementById('hover').hidden")
+    row = int(page.find("#hover").get_attribute("data-row"))
+    label = page.run("return entourage.cells.label(arguments[0])", row)
+    assert label in page.find("#hover").text
+    page.until("document.querySelector('#hover img').naturalWidth === 24")
+
+
+def test_names_of_labels_do_not_overlap_and_there_are_more_of_them_nearer(page):
+    page.open()
+    boxes = page.run("return entourage.map.named.boxes")
+    for at, one in enumerate(boxes):
+        for other in boxes[:at]:
+            assert one[0] >= other[2] or other[0] >= one[2] or one[1] >= other[3] or other[1] >= one[3]
+    page.run("entourage.map.camera.zoom = 0.6; entourage.map.redraw()")
+    far = len(page.settled().run("return entourage.map.named.drawn"))
+    page.run("entourage.map.camera.zoom = 1; entourage.map.redraw()")
+    assert 0 < far <= len(page.settled().run("return entourage.map.named.drawn"))
+
+
+@pytest.mark.parametrize("mode", ["lasso", "box"])
+def test_drawing_around_items_tells_what_they_have_in_common_and_exports_ids(page, mode):
+    page.open()
+    page.find(f"[data-mode={mode}]").click()
+    canvas = page.find("#points")
+    wide, high = canvas.size["width"] // 2 - 60, canvas.size["height"] // 2 - 110
+    path = (
+        ActionChains(page.driver, duration=10).move_to_element_with_offset(canvas, -wide, -high + 20).click_and_hold()
+    )
+    corners = [(wide, high)] if mode == "box" else [(wide, -high + 20), (wide, high), (-wide, high)]
+    for x, y in corners:
+        path.move_to_element_with_offset(canvas, x, y)
+    path.release().perform()
+    page.until("location.hash.includes('region=') && document.getElementById('save-selection')")
+    inside = set(page.run("return entourage.selected"))
+    assert 10 < len(inside) <= COUNT and f"{len(inside)} items" in page.panel()
+    assert "What they have in common" in page.panel() and "Gain or loss" in page.panel()
+    for each in page.driver.downloads.glob("*"):
+        each.unlink()
+    page.find("#save-selection").click()
+    file = page.driver.downloads / "selection.csv"
+    end = time.monotonic() + 10
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(file.read_text().splitlines()) == len(inside) + 1
+    again = page.open(page.run("return location.hash"))  # the address is the selection
+    again.until("document.getElementById('save-selection')")
+    assert set(again.run("return entourage.selected")) == inside
+
+
+# ---- an item ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_click_opens_an_item_links_lead_on_and_back_leads_back(page):
+    page.open()
+    page.point_at(40).click().perform()
+    page.until("document.querySelectorAll('.rankings .cell').length === 24")
+    first = page.run("return entourage.state.value.item")
+    assert page.run("return entourage.map.focus.row") == first
+    frames = page.run("""return [...document.querySelectorAll('.rankings .cell')].map((cell) =>
+      [cell.classList[1], getComputedStyle(cell).borderTopStyle, cell.querySelector('.sign').textContent])""")
+    assert {tuple(each) for each in frames} <= {("right", "solid", "✓"), ("wrong", "dashed", "✗")}
+    page.find(".attention summary").click()
+    assert "they share" in page.panel().lower() and "neighbours" in page.panel()
+    assert page.run("return document.querySelectorAll('.rankings path').length") > 3
+    page.find(".rankings .after .cell a").click()
+    page.until("entourage.state.value.item !== arguments[0]", first)
+    page.driver.back()
+    page.until("entourage.state.value.item === arguments[0] && entourage.map.focus?.row === arguments[0]", first)
+
+
+def test_search_by_keys_alone_finds_a_label_and_an_item(page):
+    page.open()
+    page.press("/")
+    page.press("class d")
+    page.until("document.querySelectorAll('#found li').length === 1")
+    page.press(Keys.ENTER)
+    page.until("entourage.data.scene.labels[entourage.map.only] === 'class d'")
+    page.until("document.getElementById('panel').innerText.includes('All of them are class d')")
+    page.press("/")
+    page.press("class 2/04")
+    page.until("document.querySelector('#found li[role=option] img')")
+    page.press(Keys.ARROW_DOWN, Keys.ENTER)
+    page.until("entourage.state.value.item === 28 && document.querySelector('.rankings')")
+
+
+def test_everything_is_reached_by_keys(page):
+    page.open()
+    page.run("document.getElementById('points').focus()")
+    page.press("n", Keys.ENTER)
+    page.until("entourage.state.value.item !== undefined && document.querySelector('.rankings')")
+    page.press(Keys.ESCAPE)
+    page.until("entourage.state.value.item === undefined")
+    page.press("[")
+    page.until("entourage.map.step === 2")
+    page.press(" ")
+    page.until("entourage.timeline.playing")
+    page.press(" ")
+    page.until("!entourage.timeline.playing")
+    page.press("c")
+    page.until("document.getElementById('colour').value === 'gain'")
+    page.press("+", Keys.ARROW_LEFT)
+    page.until("entourage.map.camera.zoom > 1.3 && entourage.map.camera.x < -0.01")
+    page.press("0", "s")
+    page.until("document.querySelector('.scores')")
+    page.press("s", "?")
+    page.until("document.getElementById('keys').open")
+
+
+def test_a_method_and_its_sliders_change_what_is_seen_at_once(page):
+    page.open("#item=40")
+    page.until("document.querySelector('[data-method=raw]')")
+    page.find("[data-method=raw]").click()
+    listed = (
+        "['before', 'after'].map((w) => [...document.querySelectorAll(`.rankings .${w} li`)].map((e) => e.dataset.row))"
+    )
+    page.until("document.querySelector('[data-method=raw]').getAttribute('aria-checked') === 'true'")
+    page.until(f"(() => {{ const [a, b] = {listed}; return a.join() === b.join(); }})()")
+    page.find("[data-method=universal]").click()
+    page.until("document.querySelector('[data-setting=steps]')")
+    first = page.run("return document.querySelector('.rankings .after').innerText")
+    slider = page.find("[data-setting=steps]")
+    page.run("arguments[0].value = 1; arguments[0].dispatchEvent(new Event('input'))", slider)
+    page.until("document.querySelector('.rankings .after').innerText !== arguments[0]", first)
+    assert slider.is_displayed()  # it is the same one: a slider that is held must not be replaced
+    assert "method=universal" in page.driver.current_url and "steps=1" in page.driver.current_url
+    before, after = page.run(f"return {listed}")
+    assert before != after
+
+
+# ---- the set, queries, addresses -------------------------------------------------------------------------------------
+
+
+def test_the_set_has_scores_a_verdict_and_labels_to_check(page):
+    page.open("#view=set")
+    page.until("document.querySelector('.verdict') && document.querySelector('.suspects li')")
+    said = page.panel()
+    assert "MAP@R" in said and "95 % interval" in said and "Classes that gained and lost most" in said
+    rows = page.run("return [...document.querySelectorAll('.suspects > li > .cell')].map((e) => Number(e.dataset.row))")
+    assert {1, 30} <= set(rows)
+    page.find(".suspects .cell a").click()
+    page.until("document.querySelector('.rankings')")
+
+
+def test_a_picture_a_text_and_vectors_are_refined_and_ranked(page, tmp_path):
+    page.open()
+    content = io.BytesIO()
+    Image.new("RGB", (20, 20), (85, 0, 0)).save(content, "PNG")  # of class 2
+    page.drop("mine.png", content.getvalue())
+    page.until("document.querySelectorAll('.rankings .cell').length === 24")
+    rows = page.run("return entourage.queries.queries[0].after.rows")
+    assert sum(row // PER_CLASS == 2 for row in rows) >= 8
+    marks = page.pixels("marks")
+    assert page.run("return entourage.map.queries.length") == 1 and (marks[..., 3] > 0).any()
+    page.drop("mine.txt", b"abcd")  # of class 4
+    page.until("entourage.queries.kind === 'text'")
+    assert page.run("return entourage.queries.queries[0].after.rows[0]") // PER_CLASS == 4
+    vectors = io.BytesIO()
+    np.save(vectors, np.eye(3, DIM))
+    page.drop("three.npy", vectors.getvalue())
+    page.until("entourage.queries.queries.length === 3 && document.querySelector('#panel select')")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("empty.npy", b"", "empty"),
+        ("broken.npy", b"\x93NUMPY broken", "broken.npy"),
+        ("renamed.npz", b"hello", "does not begin"),
+        ("photo.png", b"\x89PNG not really", "no picture"),
+        ("other.exe", b"MZ\x00\x01", "no picture"),
+        ("words.txt", b"\xff\xfe\xff", "UTF-8"),
+    ],
+)
+def test_bad_files_are_answered_with_a_sentence(page, name, content, said):
+    page.open()
+    page.drop(name, content)
+    page.until("!document.getElementById('toast').hidden")
+    assert said in page.find("#toast").text
+    assert page.run("return entourage.queries") is None
+
+
+def test_an_address_that_was_shared_shows_the_same(page):
+    fragment = "#item=7&colour=purity&t=1.5&zoom=2.5&x=0.2&y=-0.1&worse=1&theme=dark"
+    one = page.open(fragment)
+    one.until("document.querySelector('.rankings')")
+    first = [page.pixels(), page.panel()]
+    two = page.open(fragment)
+    two.until("document.querySelector('.rankings')")
+    assert np.array_equal(first[0], page.pixels()) and first[1] == page.panel()
+    assert page.run(
+        "return [entourage.map.step, entourage.map.camera.zoom, document.documentElement.dataset.theme]"
+    ) == [1.5, 2.5, "dark"]
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#item=99999", "#item=x&t=nan&colour=nothing&zoom=-3", "#region=~~a_b", "#label=500"]
+)
+def test_addresses_that_mean_nothing_do_no_harm(page, fragment):
+    page.open(fragment)
+    page.until("document.getElementById('panel').innerText.length > 10")
+    thrown = [each for each in page.complaints() if "404" not in each]
+    assert thrown == []
+
+
+@pytest.mark.parametrize(("size", "scheme"), SCREENS)
+@pytest.mark.parametrize("fragment", ["#item=7", "#view=set"])
+def test_it_fits_the_screen_and_can_be_read(page, size, scheme, fragment):
+    page.open(fragment, size, scheme)
+    page.until("document.querySelector('.rankings, .suspects')")
+    assert page.run("return document.documentElement.scrollWidth") <= size[0]
+    assert page.run(
+        "return document.getElementById('panel').scrollWidth <= document.getElementById('panel').clientWidth"
+    )
+    contrast, text = page.run(WEAKEST)
+    assert contrast >= 3, text  # the marks of labels, which are pictures of points
+    page.run("document.querySelectorAll('.mark').forEach((mark) => mark.remove())")
+    contrast, text = page.run(WEAKEST)
+    assert contrast >= 4.5, text
+    dark = page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 29)"
+    assert dark == (scheme == "dark")
+    assert page.complaints() == []
+
+
+def test_what_is_read_from_files_is_never_markup(page, text_page):
+    page.open(f"#label={CLASSES - 6}")  # the hostile label sorts first
+    page.until("document.getElementById('panel').innerText.includes('onerror')")
+    assert page.run("return document.title") == "pictured · Entourage"
+    text_page.open("#item=20")
+    text_page.until("document.getElementById('panel').innerText.includes('onerror')")
+    assert text_page.run("return [document.title, document.querySelectorAll('#panel img').length]") == [
+        "texts · Entourage",
+        0,
+    ]
+    assert text_page.complaints() == []
+
+
+def test_without_labels_and_pictures_there_is_still_all_that_can_be_said(text_page):
+    text_page.open("#view=set")
+    text_page.until("document.querySelector('.verdict')")
+    assert "no labels" in text_page.panel()
+    text_page.open("#item=3")
+    text_page.until("document.querySelectorAll('.rankings .cell.open').length === 24")
+
+
+def test_the_page_in_one_file_opens_from_disk_and_shows_the_same(page, desks, tmp_path):
+    from entourage.explorer.export import export_page
+
+    file = export_page(desks["pictured"], tmp_path / "page.html")
+    alone = Page(page.driver, file.as_uri())
+    served = page.open("#item=7&t=1").pixels()
+    page.until("document.querySelector('.attention')")
+    lists = "return [...document.querySelectorAll('.rankings li, .attention li')].map((e) => e.innerText)"
+    expected = page.run(lists)
+    alone.open("#item=7&t=1")
+    alone.until("document.querySelector('.attention')")
+    assert alone.run(lists) == expected
+    assert np.array_equal(alone.pixels(), served)
+    alone.press("/")
+    alone.press("class 2/04", Keys.ENTER)  # sooner than anything is listed: what was typed counts
+    alone.until("entourage.state.value.item === 28")
+    assert alone.run("return [...document.images].every((i) => !i.complete || i.naturalWidth > 0)")
+    alone.open("#view=set")
+    alone.until("document.querySelector('.suspects li') && document.querySelector('.verdict')")
+    assert alone.complaints() == []

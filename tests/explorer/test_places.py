@@ -1,0 +1,64 @@
+"""Where points lie: computed once, kept with the run, read again."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from entourage.explorer import places as module
+from entourage.explorer.places import places_of
+from entourage.figures.projection import follow, follow_steps, lay_out
+from entourage.runs.layout import MAP
+from entourage.runs.refinement_run import open_refinement
+from entourage.stores.replacing import foreign_in
+
+
+@pytest.fixture
+def run(pictured, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(pictured, folder, ignore=shutil.ignore_patterns(MAP))
+    return open_refinement(folder)
+
+
+def test_they_are_kept_with_the_run_and_not_computed_again(run, monkeypatch):
+    told = []
+    first = places_of(run, lambda *progress: told.append(progress))
+    assert first.shape == (4, len(run.items), 2) and told[-1] == ("laying out the map", 4, 4)
+    assert foreign_in(run.folder) is None  # `--overwrite` knows the file as ours
+    monkeypatch.setattr(module, "lay_out", None)
+    assert np.array_equal(places_of(run), first)
+
+
+def test_they_are_those_of_the_figures_but_for_their_scale(run):
+    steps = run.trajectory.steps
+    expected = follow(lay_out(run.items), steps)
+    found = places_of(run)
+    low, high = expected.min(axis=(0, 1)), expected.max(axis=(0, 1))
+    assert np.allclose(found, (expected - (low + high) / 2) / ((high - low).max() / 2), atol=1e-4)
+
+
+@pytest.mark.parametrize("damage", ["cut", "shape", "nan"])
+def test_a_damaged_file_is_computed_anew(run, damage):
+    first, file = places_of(run), run.folder / MAP
+    if damage == "cut":
+        file.write_bytes(file.read_bytes()[:100])
+    else:
+        np.savez(file, places=first[:2] if damage == "shape" else np.full_like(first, np.nan))
+    assert np.array_equal(places_of(run), first)
+
+
+def test_a_run_that_cannot_be_written_to_is_shown_all_the_same(run, monkeypatch):
+    def refused(*given, **options):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(module, "whole_file", refused)
+    assert np.isfinite(places_of(run)).all() and not (run.folder / MAP).exists()
+
+
+def test_steps_are_followed_one_by_one_as_all_at_once():
+    rng = np.random.default_rng(0)
+    steps = rng.normal(size=(3, 40, 6))
+    steps /= np.linalg.norm(steps, axis=2, keepdims=True)
+    positions = rng.normal(size=(40, 2)).astype(np.float32)
+    one_by_one = list(follow_steps(positions, steps[1:].astype(np.float32)))
+    assert np.array_equal(np.stack([positions, *one_by_one]), follow(positions, steps))

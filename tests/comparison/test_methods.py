@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_names_in_their_order():
-    on_request = {"contextual-similarity"}
+    on_request = {"base-map", "base+universal", "contextual-similarity"}
     assert [spec.name for spec in select_methods("all")] == [name for name in METHODS if name not in on_request]
     assert [spec.name for spec in select_methods(["contextual-similarity"])] == ["raw", "contextual-similarity"]
     assert next(iter(METHODS)) == "raw" and list(METHODS)[-4:] == [
@@ -53,6 +53,7 @@ def test_a_method_says_how_it_comes_by_its_settings_and_whether_it_learns():
     assert said["alpha-qe"] == ("tuned", False, False) and said["alpha-qe-8-3"] == ("fixed", False, False)
     assert said["base+k-reciprocal"] == ("tuned", True, False) and said["lda"] == ("tuned", True, False)
     assert said["universal"] == ("fixed", False, True) and said["universal-tuned"] == ("tuned", False, True)
+    assert said["base-map"] == ("tuned", True, False) and said["base+universal"] == ("tuned", True, True)
     assert said["relational"] == said["paper"] == ("chosen in fit", True, True)
 
 

@@ -131,7 +131,9 @@ def compare_halves(
     """
     check_whole("splits", splits, least=1, most=_MOST_SEEDS)
     described = (
-        "half of the classes" if splits == 1 else f"the first half of the classes and {splits - 1} random halves"
+        "half of the classes"
+        if splits == 1
+        else f"the first half of the classes and {splits - 1} random {'half' if splits == 2 else 'halves'}"
     )
     return pooled(
         [

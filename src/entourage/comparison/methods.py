@@ -1,9 +1,9 @@
 """The methods to compare, by name: how each is built, and the settings it may choose from.
 
 Every baseline has a budget of at most 24 settings. Stages follow each other, each keeping the best so far: a chain
-chooses its first part with the expansion's defaults, then the expansion. Where the end of a range is best, values
-beyond it are tried as well. The refiners choose by themselves, in fit, on the training classes alone: the relational
-one among 36 settings at most.
+chooses its first part with the expansion's defaults, then the expansion. Where the end of a range is best, up to 24
+values beyond it are tried as well. The refiners choose by themselves, in fit, on the training classes alone: the
+relational one among 36 settings at most.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,6 +35,7 @@ from entourage.baselines import (
     WithinClassWhitening,
 )
 from entourage.comparison.ranges import (
+    BASE_ALONE,
     BASE_EXPANSION,
     BASE_RECIPROCAL,
     DIFFUSION,
@@ -44,6 +45,7 @@ from entourage.comparison.ranges import (
     FURTHER_EXPANSION,
     FURTHER_GRAPH_NETWORK,
     FURTHER_HEAD,
+    FURTHER_NEIGHBORS,
     FURTHER_RECIPROCAL,
     FURTHER_SHRINKAGE,
     FURTHER_SUPER_GLOBAL,
@@ -89,7 +91,7 @@ class MethodSpec:
     learns_with: str | None = None
     """The library it learns with, if that comes with an extra of the package."""
     on_request: bool = False
-    """Whether it takes so long that "all" leaves it out."""
+    """Whether "all" leaves it out: it takes long, or shows what part of a method does."""
 
     @property
     def draws_nothing(self) -> bool:
@@ -105,8 +107,9 @@ class MethodSpec:
 
     @property
     def is_refiner(self) -> bool:
-        """Whether it is one of the refiners of this package, re-ranking by one of them included; others are rivals."""
-        return isinstance(self.build(**self.fixed), Refined | RerankedSearch)
+        """Whether a refiner of this package is in it, be it to re-rank or after another method; others are rivals."""
+        method = self.build(**self.fixed)
+        return isinstance(method.second if isinstance(method, Chain) else method, Refined | RerankedSearch)
 
     @property
     def is_trained(self) -> bool:
@@ -198,6 +201,14 @@ def _base_then_expansion(shrinkage: float = 0.5, head_steps: int = 150, **expans
     return Chain(BaseMap(shrinkage=shrinkage, steps=head_steps), QueryExpansion(**expansion))
 
 
+def _base_map(shrinkage: float = 0.5, head_steps: int = 150) -> BaseMap:
+    return BaseMap(shrinkage=shrinkage, steps=head_steps)
+
+
+def _base_then_universal(shrinkage: float = 0.5, head_steps: int = 150, n_neighbors: int | None = None) -> Chain:
+    return Chain(BaseMap(shrinkage=shrinkage, steps=head_steps), Refined(universal=True, n_neighbors=n_neighbors))
+
+
 def _base_then_reciprocal(shrinkage: float = 0.5, head_steps: int = 150, **reciprocal: Any) -> Chain:
     return Chain(BaseMap(shrinkage=shrinkage, steps=head_steps), KReciprocal(**reciprocal))
 
@@ -251,6 +262,15 @@ METHODS = {
             [grid(shrinkage=[0.02, 0.1, 0.3, 0.5, 0.7, 0.9], **PLAIN_EXPANSION), *SECOND_EXPANSION],
             FURTHER_SHRINKAGE | FURTHER_EXPANSION,
         ),
+        MethodSpec("base-map", _base_map, BASE_ALONE, FURTHER_BASE, learns_with="torch", on_request=True),
+        MethodSpec(
+            "base+universal",
+            _base_then_universal,
+            [*BASE_ALONE, grid(n_neighbors=[6, 12, 24, 48])],
+            FURTHER_BASE | FURTHER_NEIGHBORS,
+            learns_with="torch",
+            on_request=True,
+        ),
         MethodSpec(
             "base+alpha-qe",
             _base_then_expansion,
@@ -276,7 +296,7 @@ METHODS = {
             "universal-tuned",
             partial(Refined, universal=True),
             [grid(n_neighbors=[None, 6, 12, 24, 48])],
-            {"n_neighbors": (2, 4, 6, 12, 24, 48, 96, 192)},
+            FURTHER_NEIGHBORS,
         ),
         MethodSpec("relational", Refined, fixed={"recipe": "relational"}, learns_with="torch"),
     )

@@ -68,6 +68,7 @@ SUPER_GLOBAL = [grid(candidates=[100], k=[4, 9, 19], beta=[0.15, 0.5, 1.0]), gri
 # Whitening and head are chosen with a plain expansion or re-ranking, as the refiner chooses them with a plain scorer.
 BASE: Settings = {"shrinkage": list(BASE_SHRINKAGES), "head_steps": [0]}
 HEADS = grid(head_steps=[steps for steps in BASE_STEPS if steps])
+BASE_ALONE = [grid(**BASE), HEADS]
 BASE_EXPANSION = [
     grid(**BASE, **PLAIN_EXPANSION),
     HEADS,
@@ -120,6 +121,7 @@ FURTHER_HEAD: Settings = {
     "epochs": (1, 2, 4, 6, 9, 13, 18, 25, 35, 50),
     "learning_rate": (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2),
 }
+FURTHER_NEIGHBORS: Settings = {"n_neighbors": (2, 4, 6, 12, 24, 48, 96, 192)}
 FURTHER_BASE: Settings = {
     "shrinkage": (*FURTHER_SHRINKAGE["shrinkage"], 1.0),
     "head_steps": (0, 60, 150, 300, 600, 1200),

@@ -62,7 +62,7 @@ def choose_settings(
         The rehearsals, which several methods may share.
     beyond : name -> values in order, optional
         How far a range may be extended: as long as the best value of a setting is the first or the last that was tried,
-        the next of these is tried, at most 12 in all.
+        the next of these is tried, at most 24 in all.
 
     Returns
     -------

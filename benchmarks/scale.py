@@ -1,0 +1,283 @@
+"""Neighbourhood graphs and refinement of large sets: time, peak memory and recall, beside faiss and pynndescent.
+
+    python benchmarks/scale.py [--sizes N ...] [--dimensions D ...] [--folder FOLDER] [--out FOLDER]
+    python benchmarks/scale.py --crossover            from how many items on an index is quicker than exact search
+
+Each measurement runs in a process of its own, on vectors of float16 in a file. A graph has the 16 nearest neighbours of
+every item; its recall is measured on 256 items against exact search. All are taken at a recall of 0.95 or more, and at
+the least effort that reaches it: faiss by efSearch, pynndescent by its number of rounds. What is compiled is compiled
+before; what that takes, in a process whose cache is empty, is told apart. Memory is the peak of what the process holds
+by itself, without files that are mapped into it and that the system can drop at any time. MAP@R is of refined vectors,
+where exact search takes minutes at most. Results are kept as they come, in benchmarks/results; the tables also go into
+docs/scaling.md.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE / "speed")]
+
+from markers import fill  # noqa: E402
+
+RESULTS = HERE / "results"
+PAGE = HERE.parent / "docs" / "scaling.md"
+SIZES, DIMENSIONS = (100_000, 1_000_000), (128, 384)
+NEIGHBORS, WANTED, SAMPLE = 16, 0.95, 256
+EXACT_UNTIL = 100_000
+CROSSOVER = (32_000, 64_000, 128_000, 256_000)
+BLOCK = 50_000
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of items")
+    parser.add_argument("--dimensions", type=int, nargs="+", default=DIMENSIONS)
+    parser.add_argument("--folder", type=Path, help="where vectors are kept meanwhile; default: a temporary one")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
+    parser.add_argument("--crossover", action="store_true", help="measure around the size from which indexes are used")
+    options = parser.parse_args(arguments)
+    name, work, until = ("scale", WORK, EXACT_UNTIL)
+    if options.crossover:
+        name, work, until = "crossover", {each: WORK[each] for each in AROUND}, max(CROSSOVER)
+        options.sizes = CROSSOVER if options.sizes is SIZES else options.sizes
+    rows: list[dict] = []
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for n in options.sizes:
+            for d in options.dimensions:
+                vectors = write_vectors(Path(folder), n, d)
+                for what, measure in work.items():
+                    if n <= until or what not in EXACT:
+                        rows.append({"work": what, "n": n, "d": d, **in_a_child(measure, vectors)})
+                        print(json.dumps(rows[-1]), flush=True)
+                        save(name, rows, options.out)
+                vectors.unlink()
+
+
+def write_vectors(folder: Path, n: int, d: int, seed: int = 0) -> Path:
+    """Unit vectors (n, d) in float16, in classes of about 16 around centres on a surface of 64 dimensions."""
+    draw = np.random.default_rng(seed)
+    labels = draw.integers(0, max(n // 16, 2), n)
+    centres = draw.standard_normal((labels.max() + 1, 64), np.float32)
+    spread_over = draw.standard_normal((64, d), np.float32) / 8
+    path = folder / f"{n}x{d}.npy"
+    vectors = np.lib.format.open_memmap(path, "w+", np.float16, (n, d))
+    for start in range(0, n, BLOCK):
+        of_block = labels[start : start + BLOCK]
+        inner = centres[of_block] + 1.1 * draw.standard_normal((len(of_block), 64), np.float32)
+        block = inner @ spread_over + 0.3 * draw.standard_normal((len(of_block), d), np.float32)
+        vectors[start : start + BLOCK] = block / np.linalg.norm(block, axis=1, keepdims=True)
+    vectors.flush()
+    np.save(path.with_suffix(".labels.npy"), labels)
+    return path
+
+
+# ---- what is measured --------------------------------------------------------------------------------------------
+
+
+def exact_graph(path: Path) -> dict:
+    return _searched(path, "exact")
+
+
+def our_graph(path: Path) -> dict:
+    return _searched(path, "auto")
+
+
+def graph_by_index(path: Path) -> dict:
+    return _searched(path, "HNSW32,SQ8")
+
+
+def graph_of_faiss(path: Path) -> dict:
+    """HNSW of 16 links as faiss has it, searched as widely as the wanted recall takes."""
+    import faiss
+
+    from entourage.runtime.threads import thread_count
+
+    faiss.omp_set_num_threads(thread_count())
+    vectors = _loaded(path)
+    with measured() as cost:
+        index = faiss.index_factory(vectors.shape[1], "HNSW16", faiss.METRIC_INNER_PRODUCT)
+        index.add(vectors)
+    best: dict = {}
+    for breadth in (16, 32, 64, 128, 256):
+        index.hnsw.efSearch = breadth
+        with measured() as search:
+            found = _others(index.search(vectors, NEIGHBORS + 1)[1])
+        best = {
+            "seconds": cost.seconds + search.seconds,
+            "mb": max(cost.mb, search.mb),
+            "recall": recall(vectors, found),
+        }
+        if best["recall"] >= WANTED:
+            break
+    return best
+
+
+def graph_of_pynndescent(path: Path) -> dict:
+    from pynndescent import NNDescent
+
+    from entourage.runtime.threads import thread_count
+
+    vectors = _loaded(path)
+    options = {"metric": "dot", "n_neighbors": NEIGHBORS + 1, "random_state": 0, "n_jobs": thread_count()}
+    with measured() as compiling:
+        NNDescent(vectors[:5000], **options)
+    best: dict = {}
+    for rounds in (1, 2, 4, 8, None):  # None: as many as it chooses itself
+        with measured() as cost:
+            found = NNDescent(vectors, n_iters=rounds, **options).neighbor_graph[0]
+        best = {"seconds": cost.seconds, "mb": cost.mb, "recall": recall(vectors, _others(found)), "rounds": rounds}
+        if best["recall"] >= WANTED:
+            break
+    return best | {"compiling": compiling.seconds}
+
+
+def refine_exactly(path: Path) -> dict:
+    return _refined(path, "exact")
+
+
+def refine(path: Path) -> dict:
+    return _refined(path, None)
+
+
+WORK: dict[str, Callable[[Path], dict]] = {
+    "graph, exact": exact_graph,
+    "graph, ours": our_graph,
+    "graph, HNSW32,SQ8": graph_by_index,
+    "graph, faiss HNSW16": graph_of_faiss,
+    "graph, pynndescent": graph_of_pynndescent,
+    "refine file, exact": refine_exactly,
+    "refine file, ours": refine,
+}
+EXACT = ("graph, exact", "refine file, exact")
+AROUND = ("graph, exact", "graph, HNSW32,SQ8")
+
+
+def _searched(path: Path, by: str) -> dict:
+    from entourage.neighbors import search
+    from entourage.values import Embeddings
+
+    items = Embeddings.from_vectors(_loaded(path))
+    with measured() as compiling:
+        for each in ("exact", "HNSW32,SQ8") if by == "auto" else (by,):
+            search(items.take(np.arange(min(len(items), 5000))), k=NEIGHBORS, by=each)
+    with measured() as cost:
+        found = search(items, k=NEIGHBORS, by=by)
+    told = {"seconds": cost.seconds, "mb": cost.mb, "recall": recall(items.vectors, found.rows), "by": found.method}
+    return told | {"compiling": compiling.seconds}
+
+
+def _refined(path: Path, by: str | None) -> dict:
+    from entourage.runs.streamed.refine import StreamedRequest, refine_streamed
+
+    out = path.with_suffix(".refined.npy")
+    with measured() as cost:
+        result = refine_streamed(StreamedRequest(str(path), out, search=by, overwrite=True))
+    found = {"seconds": cost.seconds, "mb": cost.mb, "by": result.protocol["neighbors"]}
+    if len(np.load(out, mmap_mode="r")) <= EXACT_UNTIL:
+        from entourage import evaluate
+
+        labels = np.load(path.with_suffix(".labels.npy"))
+        scores = {name: evaluate(np.load(each), labels, nmi=False) for name, each in (("raw", path), ("refined", out))}
+        found |= {f"map@r {name}": each.metrics["map@r"] for name, each in scores.items()}
+    out.unlink()
+    return found
+
+
+def recall(vectors: np.ndarray, found: np.ndarray) -> float:
+    """The share of the exact neighbours of a sample that were found."""
+    from entourage.neighbors.approximate import nearest_exactly
+
+    rows = np.sort(np.random.default_rng(0).choice(len(vectors), min(SAMPLE, len(vectors)), replace=False))
+    wanted, _ = nearest_exactly(vectors[rows], vectors, NEIGHBORS, rows, np.arange(len(vectors)))
+    return float((found[rows][:, :NEIGHBORS, None] == wanted[:, None, :]).any(axis=2).mean())
+
+
+def _loaded(path: Path) -> np.ndarray:
+    vectors = np.load(path).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _others(found: np.ndarray) -> np.ndarray:
+    """Each list without the item itself, which stands first or, by rounding, somewhere else."""
+    own = found == np.arange(len(found))[:, None]
+    return np.take_along_axis(found, np.argsort(own, axis=1, kind="stable"), axis=1)[:, :NEIGHBORS]
+
+
+# ---- how it is measured ------------------------------------------------------------------------------------------
+
+
+class measured:  # noqa: N801  # read as a verb: with measured() as cost
+    """Seconds, and the peak of memory that is the process's own, beyond what it held before."""
+
+    def __enter__(self) -> "measured":
+        self._held, self.mb, self._stop = own_memory(), 0.0, threading.Event()
+        self._watch = threading.Thread(target=self._look)
+        self._watch.start()
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds = time.perf_counter() - self._start
+        self._stop.set()
+        self._watch.join()
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.02):
+            self.mb = max(self.mb, own_memory() - self._held)
+
+
+def own_memory() -> float:
+    """Anonymous resident memory, in MB: not what is mapped from files."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) / 1024
+
+
+def in_a_child(work: Callable[[Path], dict], path: Path) -> dict:
+    with (
+        tempfile.TemporaryDirectory() as cache,  # so that all that is compiled is compiled anew
+        ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _compiling_into, (cache,)) as child,
+    ):
+        return child.submit(work, path).result()
+
+
+def _compiling_into(cache: str) -> None:
+    os.environ["NUMBA_CACHE_DIR"] = cache  # before numba is imported
+
+
+# ---- what is written ---------------------------------------------------------------------------------------------
+
+
+def save(name: str, rows: list[dict], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n")
+    (folder / f"{name}.md").write_text(table(rows))
+    if folder.resolve() == RESULTS:
+        fill(PAGE, name, table(rows))
+
+
+def table(rows: list[dict]) -> str:
+    """A line for each kind of work and each set."""
+    lines = ["| N x d | work | s | to compile | MB | recall | MAP@R raw / refined |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        quality = f"{100 * row['map@r raw']:.1f} / {100 * row['map@r refined']:.1f}" if "map@r raw" in row else ""
+        found = f"{row['recall']:.3f}" if "recall" in row else ""
+        compiling = f"{row['compiling']:.1f}" if "compiling" in row else ""
+        size, took = f"{row['n']:,} x {row['d']}", f"{row['seconds']:.1f} | {compiling} | {row['mb']:,.0f}"
+        lines.append(f"| {size} | {row['work']} | {took} | {found} | {quality} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo images test attack lint bench bench-quick bench-scaling bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
+.PHONY: demo images test attack lint bench bench-quick bench-scaling bench-scale bench-serving bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
 
 demo: .venv/.train
 	$(BIN)/entourage demo --out runs/demo --overwrite
@@ -34,6 +34,15 @@ bench-quick: .venv/.bench
 bench-scaling: .venv/.bench
 	$(BIN)/python benchmarks/speed/scaling.py
 
+bench-scale: .venv/.bench
+	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/scale.py --crossover
+
+bench-serving: .venv/.dev
+	$(BIN)/python benchmarks/serving.py search
+	$(BIN)/python benchmarks/serving.py changes
+	$(BIN)/python benchmarks/serving.py clients
+
 bench-quality: .venv/.train
 	$(BIN)/python benchmarks/compare_real.py --half $(or $(HALF),train)
 
@@ -60,7 +69,7 @@ clean:
 	touch $@
 
 .venv/.train: .venv/.python pyproject.toml constraints.txt
-	$(INSTALL) '.[train]'
+	$(INSTALL) '.[explorer,train]'
 	touch $@
 
 .venv/.bench: .venv/.train

@@ -14,7 +14,7 @@ ROOT = Path(entourage.__file__).parent
 # From top to bottom; a module may import what lies strictly below it, or its own package.
 LAYERS = [
     {"cli"},
-    {"demo", "report"},
+    {"demo", "engine", "explorer", "report", "serve"},
     {"runs"},
     {"comparison"},
     {"baselines", "systems"},
@@ -30,19 +30,26 @@ MOST_LAYERS, MOST_NAMES = 11, 24
 
 # The rooms a heavy library is imported in; equality, so that a room that no longer needs it goes.
 HEAVY = {
-    "faiss": set(),
+    "faiss": {"neighbors", "stores"},
+    "fastapi": {"explorer", "serve"},
     "jinja2": {"report"},
+    "lancedb": {"stores"},
     "matplotlib": {"data", "figures"},  # data: the fonts it ships are what the built-in glyphs are drawn with
     "numba": {"runtime"},
+    "pymilvus": {"stores"},
+    "pynndescent": {"neighbors"},
     "pytorch_metric_learning": {"training"},
+    "qdrant_client": {"stores"},
+    "ray": {"engine"},
     "transformers": {"encoders"},
+    "uvicorn": {"explorer", "serve"},
     # What learns, and what pictures become on their way into it; devices, threads and processes are torch's own.
     "torch": {"baselines", "data", "encoders", "evaluation", "neighbors", "refiner", "runtime", "systems", "training"},
 }
 
 VAGUE = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
 # A room on its own although one other room alone imports it: what a user runs, not what code shares.
-ENTRIES = {"baselines", "cli", "comparison", "demo", "report"}
+ENTRIES = {"baselines", "cli", "comparison", "demo", "engine", "explorer", "report", "serve"}
 
 DATASETS = re.compile(r"glyphs?|cub(200)?|cars196|sop|in-?shop|market-?1501|mnist|omniglot", re.IGNORECASE)
 MAY_NAME_DATASETS = {

@@ -12,6 +12,7 @@ _HOMES = {
     "Embeddings": "values",
     "EntourageError": "errors",
     "EntourageWarning": "errors",
+    "Gallery": "refiner.gallery",
     "Neighbors": "values",
     "OpenSetThreshold": "evaluation.separation",
     "PaperRefiner": "refiner",
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from entourage.refiner import ContextRefiner as ContextRefiner
     from entourage.refiner import PaperRefiner as PaperRefiner
     from entourage.refiner import load_refiner as load_refiner
+    from entourage.refiner.gallery import Gallery as Gallery
     from entourage.refiner.rerank import Reranked as Reranked
     from entourage.refiner.rerank import Reranker as Reranker
     from entourage.refiner.rerank import rerank as rerank

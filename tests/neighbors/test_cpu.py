@@ -165,12 +165,14 @@ def test_numpy_multiplies_on_one_thread_during_the_search_and_as_before_after_it
 
 
 def test_the_threads_of_numpy_are_restored_when_nobody_reads_on(threads):
-    before = blas_threads()
+    before, running = blas_threads(), set(threading.enumerate())  # other tests may have left threads of libraries
     blocks = search_blocks(Embeddings.from_vectors(unit_vectors(4000)), Embeddings.from_vectors(unit_vectors(50)), k=3)
     next(blocks)
     blocks.close()
     assert blas_threads() == before
-    assert threading.active_count() < 20
+    for thread in set(threading.enumerate()) - running:  # those of the search end by themselves
+        thread.join(timeout=20)
+    assert not set(threading.enumerate()) - running
 
 
 def test_searches_side_by_side_do_not_disturb_each_other(threads):

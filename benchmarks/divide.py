@@ -4,12 +4,13 @@
     python benchmarks/divide.py --quick          # fewer classes, one seed: minutes on two cores
 
 --data is a dataset of `entourage datasets`, or a folder NAME or NAME/images under --root (or the environment variable
-ENTOURAGE_DATA) with one folder a class, or with vectors.npy and labels.npy. For each seed two encoders are trained on
-the training classes, by the same loss, in batches of the same size, for the same number of epochs: the baseline on the
-whole embedding, the other divided among learners. The method wants clusters that mean something, so that both begin
+ENTOURAGE_DATA) with one folder a class, or with vectors.npy and labels.npy. For each seed encoders are trained on the
+training classes, by the same loss, in batches of the same size, for the same number of epochs: the baseline on the
+whole embedding, the others divided among learners, in the three phases of the authors' code or in two halves, with
+batch norms that learn or that keep their statistics. The method wants clusters that mean something, so that all begin
 with one encoder, trained like the baseline for --start epochs (the paper begins with a pretrained net); 0 for a new
 one. Of each the epoch with the best MAP@R of held-out training classes is kept; scores are of the test classes, items
-searched among themselves. The baseline's embedding is cut into slices like the learners'.
+searched among themselves. The baseline's embedding is cut into slices like the learners'. --rows measures some alone.
 
 Each seed is added to benchmarks/results/divide.json as it is done, and tables and figures are made anew: divide.md,
 divide_DATA_first.png (Fig. S2), divide_DATA_only.png (Fig. S1). Without --quick the tables fill their place in
@@ -38,7 +39,15 @@ from markers import fill
 from small_scale import SHOWN, Results, arguments, cell, of_row, parser_of, protocol, run, show, splits
 
 PAGE = Path(__file__).parent.parent / "docs" / "divide_and_conquer.md"
-MODELS = ("baseline", "divided")
+HALVES = {"slice_share": 0.5, "conquer_share": 0.5, "cluster_starts": 1, "cluster_iterations": 300}
+FROZEN = {"freeze_batch_norm": "statistics"}
+MODELS: dict[str, dict] = {  # what differs from the settings of all
+    "baseline": {},
+    "baseline, frozen norm": FROZEN,
+    "divided 50/50": HALVES,
+    "divided": {},
+    "divided, frozen norm": FROZEN,
+}
 METRICS = {"recall@1": "R@1", "map@r": "MAP@R"}
 RECALL_AT = (1, 2, 4, 8)  # Figure S2
 FULL, QUICK = {"epochs": 12, "start": 8}, {"epochs": 6, "start": 3, "max_classes": 60}
@@ -49,18 +58,20 @@ def main() -> None:
     parser.add_argument("--learners", type=int, default=DivideSettings.learners, help="slices, and clusters")
     parser.add_argument("--start", type=int, help="epochs of the encoder that both begin with (8; 3 with --quick)")
     parser.add_argument("--lost-at", type=int, default=5, help="others find nothing among so many (Fig. S1)")
+    parser.add_argument("--rows", nargs="+", default=list(MODELS), choices=list(MODELS), help="which encoders")
     options = arguments(parser, "divide", FULL, QUICK)
     training, test = splits(options)
     with terminal_progress() as progress, TemporaryDirectory() as place:
         for seed in range(options.seeds):
             settings = settings_of(training, seed, options)
             said = {"start": options.start, "lost_at": options.lost_at}
-            results = Results(options.file, options.data, protocol(training, test, settings, **said))
-            wanted = [model for model in MODELS if not results.has(seed, model)]
+            varied = {name for changed in MODELS.values() for name in changed}
+            results = Results(options.file, options.data, protocol(training, test, settings, varied, **said))
+            wanted = [model for model in options.rows if not results.has(seed, model)]
             if wanted and options.start:
                 settings = begun(training, settings, options.start, Path(place), progress)
             for model in wanted:
-                items = embedded(model, training, test, settings, progress)
+                items = embedded(model, training, test, replace(settings, **MODELS[model]), progress)
                 chosen = {"recall_at": RECALL_AT, "lost_at": options.lost_at}
                 slices = score_slices(items, options.learners, progress=progress, **chosen)
                 results.add(seed, measured(items, slices, progress), model)
@@ -98,8 +109,8 @@ def baseline_settings(settings: DivideSettings) -> BaselineSettings:
 
 
 def embedded(model: str, training, test, settings: DivideSettings, progress) -> Embeddings:
-    """The test classes by an encoder trained in one of both ways, with settings that are otherwise the same."""
-    if model == "divided":
+    """The test classes by an encoder trained in one of the ways, with settings that are otherwise the same."""
+    if model.startswith("divided"):
         encoder, _, _ = train_divided(training, settings, progress=progress)
     else:
         encoder, _, _ = train_baseline(training, baseline_settings(settings), progress=progress)
@@ -164,9 +175,10 @@ def slices_table(dataset: str, result: dict) -> str:
             "",
         ),
     ]
-    lines = [f"| {dataset}, learner or slice | baseline | divided | dimensions |", "|---|---|---|---|"]
+    models = [model for model in MODELS if of_row(result, model)]
+    lines = [f"| {dataset}, learner or slice | {' | '.join(models)} | dimensions |", "|---" * (len(models) + 2) + "|"]
     for name, value, form, dimensions in rows:
-        cells = [cell(of_row(result, model), value, form) for model in MODELS]
+        cells = [cell(of_row(result, model), value, form) for model in models]
         lines.append(f"| {name} | {' | '.join(cells)} | {dimensions} |")
     return "\n".join(lines) + "\n"
 

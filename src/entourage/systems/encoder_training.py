@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from entourage.data.batches import PictureBatch, PictureBatches
 from entourage.data.image_set import Items
+from entourage.encoders.batch_norm import batch_norms
 from entourage.encoders.embedding import Shard, embed_shards
 from entourage.encoders.saving import small_encoder_for
 from entourage.errors import EntourageWarning, FileError, InputError
@@ -33,6 +34,7 @@ from entourage.runtime.randomness import seeded_weights
 from entourage.stores.filenames import CHECKPOINT, LOG, TENSORBOARD
 from entourage.systems.fingerprint import training_fingerprint
 from entourage.systems.new_encoder import new_encoder
+from entourage.systems.parts import NotedBatches, TrainedParts
 from entourage.systems.settings import EncoderSettings
 from entourage.systems.trained import TrainedEncoder, nothing_learned
 from entourage.training.log import RunLog
@@ -43,7 +45,7 @@ from entourage.training.schedule import build_schedule
 from entourage.training.settings import Checkpointing, FitSettings, Reporting
 from entourage.values import Embeddings, label_codes, labels_of
 
-__all__ = ["EncoderTraining", "NotedBatches", "encoder_training"]
+__all__ = ["EncoderTraining", "encoder_training"]
 
 Rows = TypeVar("Rows")
 
@@ -88,6 +90,9 @@ def encoder_training(
         held_out = hold_out_classes(labels, settings.validation_share, settings.seed)
         rows = np.flatnonzero(~held_out)
         encoder = seeded_weights(settings.seed, lambda: new_encoder(settings, images))
+        if settings.freeze_batch_norm == "all":
+            for norm in batch_norms(encoder):
+                norm.requires_grad_(False)
         yield EncoderTraining(
             images=images,
             labels=labels,
@@ -167,9 +172,10 @@ class EncoderTraining:
         NotedBatches
             Its pictures, decoded as they are asked for.
         """
-        s = self.settings
-        shares = [share_of_rank(self.rows[b], distributed.rank(), distributed.world_size()) for b in batches]
-        return self._noted(shares, draw=(s.seed, epoch) if s.augment else None)
+        s, rank, processes = self.settings, distributed.rank(), distributed.world_size()
+        shares = [share_of_rank(self.rows[b], rank, processes) for b in batches]
+        first = [int(share_of_rank(np.arange(len(b)), rank, processes)[0]) for b in batches]
+        return self._noted(shares, draw=(s.seed, epoch) if s.augment else None, first=first)
 
     def example(self) -> PictureBatch | None:
         """The first training picture that can be decoded, as a batch of one; None if there is none."""
@@ -179,8 +185,11 @@ class EncoderTraining:
         """(b,) codes of the classes of a batch."""
         return torch.from_numpy(self.codes[np.searchsorted(self.rows, batch.rows)]).to(self.device)
 
-    def _noted(self, batches: Sequence[np.ndarray], draw: tuple[int, ...] | None) -> "NotedBatches":
-        options: dict[str, Any] = {"draw": draw, "workers": self.settings.workers, "strict": self.strict}
+    def _noted(
+        self, batches: Sequence[np.ndarray], draw: tuple[int, ...] | None, first: Sequence[int] | None = None
+    ) -> "NotedBatches":
+        options: dict[str, Any] = {"draw": draw, "first": first, "workers": self.settings.workers}
+        options["strict"] = self.strict
         return NotedBatches(PictureBatches(self.images, batches, self.encoder.preprocessing, **options), self._note)
 
     def _note(self, corrupt: Iterable[str]) -> None:
@@ -329,7 +338,7 @@ class EncoderTraining:
             The encoder, the history, and the pictures left out.
         """
         history = fit_model(
-            nn.ModuleDict({"encoder": self.encoder, **parts}),
+            TrainedParts({"encoder": self.encoder, **parts}, self._frozen()),
             optimizer or self.optimizer(),
             self._fit_settings(patience_from),
             batches=batches or self.batches,
@@ -341,6 +350,10 @@ class EncoderTraining:
         for text in nothing_learned(history) if distributed.is_main() else ():
             warnings.warn(text, EntourageWarning, stacklevel=2)
         return TrainedEncoder(self.encoder, history, self.corrupt)
+
+    def _frozen(self) -> list[nn.Module]:
+        """The batch norms whose statistics stay as they are."""
+        return [] if self.settings.freeze_batch_norm == "none" else batch_norms(self.encoder)
 
     def _fit_settings(self, patience_from: int) -> FitSettings:
         s = self.settings
@@ -366,23 +379,6 @@ class EncoderTraining:
             return None
         self.folder.mkdir(parents=True, exist_ok=True)
         return RunLog(self.folder / LOG, tensorboard=self.folder / TENSORBOARD if self.settings.tensorboard else None)
-
-
-@dataclass(frozen=True)
-class NotedBatches:
-    """Batches of pictures; once they have been read, those that cannot be decoded are noted in their training."""
-
-    pictures: PictureBatches
-    note: Callable[[Iterable[str]], None]
-
-    def __len__(self) -> int:
-        return len(self.pictures)
-
-    def __iter__(self) -> Iterator[PictureBatch]:
-        try:
-            yield from self.pictures
-        finally:
-            self.note(self.pictures.corrupt)
 
 
 def _check_folder(folder: str | PathLike[str] | None, resume: bool) -> None:

@@ -25,7 +25,8 @@ from entourage.systems.cross_image.blocks import CrossImageBlocks, save_blocks
 from entourage.systems.cross_image.encoding import check_has_map
 from entourage.systems.cross_image.probe import GradientProbe
 from entourage.systems.cross_image.settings import CrossImageSettings
-from entourage.systems.encoder_training import EncoderTraining, NotedBatches, encoder_training
+from entourage.systems.encoder_training import EncoderTraining, encoder_training
+from entourage.systems.parts import NotedBatches
 from entourage.systems.trained import RunOptions, TrainedEncoder
 from entourage.training.losses import build_loss
 

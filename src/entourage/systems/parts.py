@@ -1,0 +1,50 @@
+"""What a training is put together from: its modules, and batches that note what cannot be decoded."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from torch import nn
+
+from entourage.data.batches import PictureBatch, PictureBatches
+
+__all__ = ["NotedBatches", "TrainedParts"]
+
+
+class TrainedParts(nn.ModuleDict):
+    """All that is trained, by name; what is frozen stays in evaluation mode.
+
+    Parameters
+    ----------
+    parts : dict of str to torch.nn.Module
+        What is trained.
+    frozen : list of torch.nn.Module
+        Modules within the parts that keep their statistics, batch norms for instance.
+    """
+
+    def __init__(self, parts: dict[str, nn.Module], frozen: list[nn.Module]) -> None:
+        super().__init__(parts)
+        self._frozen = frozen  # a list is no part of the model's state
+
+    def train(self, mode: bool = True) -> "TrainedParts":
+        """Set training mode, or evaluation mode, which what is frozen is always in."""
+        super().train(mode)
+        for module in self._frozen:
+            module.eval()
+        return self
+
+
+@dataclass(frozen=True)
+class NotedBatches:
+    """Batches of pictures; once they have been read, those that cannot be decoded are noted in their training."""
+
+    pictures: PictureBatches
+    note: Callable[[Iterable[str]], None]
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __iter__(self) -> Iterator[PictureBatch]:
+        try:
+            yield from self.pictures
+        finally:
+            self.note(self.pictures.corrupt)

@@ -25,18 +25,19 @@ from entourage.data.image_set import Items
 from entourage.encoders.batch_norm import batch_norms
 from entourage.encoders.embedding import Shard, embed_shards
 from entourage.encoders.saving import small_encoder_for
-from entourage.errors import EntourageWarning, FileError, InputError
+from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.runtime import distributed
 from entourage.runtime.devices import device_named
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import seeded_weights
-from entourage.stores.filenames import CHECKPOINT, LOG, TENSORBOARD
+from entourage.stores.filenames import CHECKPOINT, LOG, REFIT_CHECKPOINT, REFIT_LOG, TENSORBOARD
 from entourage.systems.fingerprint import training_fingerprint
 from entourage.systems.new_encoder import new_encoder
-from entourage.systems.parts import NotedBatches, TrainedParts
+from entourage.systems.parts import NotedBatches, TrainedParts, check_folder
 from entourage.systems.settings import EncoderSettings
 from entourage.systems.trained import TrainedEncoder, nothing_learned
+from entourage.training.history import History
 from entourage.training.log import RunLog
 from entourage.training.loop import fit_model
 from entourage.training.losses import build_loss
@@ -60,6 +61,7 @@ def encoder_training(
     resume: bool = False,
     strict: bool = False,
     progress: Progress | None = None,
+    chosen: History | None = None,
 ) -> Iterator["EncoderTraining"]:
     """Set up the training of an encoder, among as many processes as `torchrun` has started.
 
@@ -73,6 +75,8 @@ def encoder_training(
         Makes of the encoder that the settings name the one that is trained.
     run_folder, resume, strict, progress
         See `trained.RunOptions`.
+    chosen : History, optional
+        Of a training that held classes out: this one has them all, and ends after the epoch that was chosen there.
 
     Yields
     ------
@@ -82,12 +86,13 @@ def encoder_training(
     if settings.encoder == "auto":
         settings = replace(settings, encoder=small_encoder_for(images))
     device = device_named(settings.device)
-    with distributed.running("gloo" if device.type == "cpu" else None):
-        if distributed.is_main():  # who alone writes there, and may just have moved an older run away
-            _check_folder(run_folder, resume)
+    with distributed.running_on(device):
+        if distributed.is_main() and chosen is None:  # who alone writes there, and may have moved an older run away
+            check_folder(run_folder, resume)
         labels = labels_of(images)
         check_usable_classes(labels)
-        held_out = hold_out_classes(labels, settings.validation_share, settings.seed)
+        share = settings.validation_share if chosen is None else 0.0
+        held_out = hold_out_classes(labels, share, settings.seed)
         rows = np.flatnonzero(~held_out)
         encoder = seeded_weights(settings.seed, lambda: new_encoder(settings, images))
         if settings.freeze_batch_norm == "all":
@@ -106,6 +111,7 @@ def encoder_training(
             folder=None if run_folder is None else Path(run_folder),
             resume=resume,
             progress=progress,
+            chosen=chosen,
         )
 
 
@@ -137,6 +143,10 @@ class EncoderTraining:
     """Whether the run resumes from its checkpoint."""
     progress: Progress | None
     """Called as progress(title, done, total)."""
+    chosen: History | None = None
+    """The history of the training that chose how many epochs this one has; None if it is to choose itself."""
+    histories: list[History] = field(default_factory=list, repr=False)
+    """What `fit` has done."""
     _corrupt: dict[str, None] = field(default_factory=dict, repr=False)  # an ordered set
 
     @property
@@ -345,11 +355,16 @@ class EncoderTraining:
             loss=loss,
             evaluate=self.score if len(self.held_out) else None,
             checkpointing=self._checkpointing(parts, depends_on),
-            reporting=Reporting(self._log(), "training the encoder", "images", "held-out MAP@R", self.progress),
+            reporting=Reporting(self._log(), self._title, "images", "held-out MAP@R", self.progress),
         )
+        self.histories.append(history)
         for text in nothing_learned(history) if distributed.is_main() else ():
             warnings.warn(text, EntourageWarning, stacklevel=2)
-        return TrainedEncoder(self.encoder, history, self.corrupt)
+        return TrainedEncoder(self.encoder, self.chosen or history, self.corrupt)
+
+    @property
+    def _title(self) -> str:
+        return "training the encoder" if self.chosen is None else "training the encoder on all classes"
 
     def _frozen(self) -> list[nn.Module]:
         """The batch norms whose statistics stay as they are."""
@@ -358,7 +373,7 @@ class EncoderTraining:
     def _fit_settings(self, patience_from: int) -> FitSettings:
         s = self.settings
         return FitSettings(
-            epochs=s.epochs,
+            epochs=s.epochs if self.chosen is None else self.chosen.best_epoch,
             patience=s.patience,
             patience_from=patience_from,
             evaluate_every=s.evaluate_every,
@@ -371,6 +386,8 @@ class EncoderTraining:
         if self.folder is None:
             return None
         fingerprint = training_fingerprint(self.settings, self.images, parts, (self.encoder, *depends_on))
+        if self.chosen is not None:
+            return Checkpointing(self.folder / REFIT_CHECKPOINT, f"{fingerprint} {self.chosen.best_epoch}", self.resume)
         return Checkpointing(self.folder / CHECKPOINT, fingerprint, self.resume)
 
     def _log(self) -> RunLog | None:
@@ -378,13 +395,6 @@ class EncoderTraining:
         if self.folder is None or not distributed.is_main():
             return None
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.chosen is not None:
+            return RunLog(self.folder / REFIT_LOG)
         return RunLog(self.folder / LOG, tensorboard=self.folder / TENSORBOARD if self.settings.tensorboard else None)
-
-
-def _check_folder(folder: str | PathLike[str] | None, resume: bool) -> None:
-    if folder is None:
-        if resume:
-            raise InputError("resume is True without a run folder; wanted the folder of the run to resume")
-        return
-    if (Path(folder) / CHECKPOINT).exists() and not resume:
-        raise FileError(f"{folder} holds a run already; resume it (--resume, resume=True) or choose another folder")

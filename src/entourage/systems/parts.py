@@ -1,13 +1,17 @@
-"""What a training is put together from: its modules, and batches that note what cannot be decoded."""
+"""What a training is put together from: its modules, its run folder, batches that note what cannot be decoded."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 
 from torch import nn
 
 from entourage.data.batches import PictureBatch, PictureBatches
+from entourage.errors import FileError, InputError
+from entourage.stores.filenames import CHECKPOINT
 
-__all__ = ["NotedBatches", "TrainedParts"]
+__all__ = ["NotedBatches", "TrainedParts", "check_folder"]
 
 
 class TrainedParts(nn.ModuleDict):
@@ -48,3 +52,13 @@ class NotedBatches:
             yield from self.pictures
         finally:
             self.note(self.pictures.corrupt)
+
+
+def check_folder(folder: str | PathLike[str] | None, resume: bool) -> None:
+    """Refuse a run folder that holds a run which is not to be resumed, and none where one is to be."""
+    if folder is None:
+        if resume:
+            raise InputError("resume is True without a run folder; wanted the folder of the run to resume")
+        return
+    if (Path(folder) / CHECKPOINT).exists() and not resume:
+        raise FileError(f"{folder} holds a run already; resume it (--resume, resume=True) or choose another folder")

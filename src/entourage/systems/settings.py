@@ -54,6 +54,8 @@ class EncoderSettings:
     scale and shift too."""
     validation_share: float = 0.2
     """Share of the training classes held out, to choose the epoch that is kept; 0 keeps the last."""
+    refit: bool = False
+    """Whether, once the epoch is chosen, a new encoder is trained on all classes for as many epochs."""
     augment: bool = True
     """Random crops and flips in training, as far as the encoder's preprocessing has any."""
     seed: int = 0

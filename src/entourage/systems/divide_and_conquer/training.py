@@ -26,8 +26,9 @@ from entourage.runtime import distributed
 from entourage.runtime.progress import shows_progress
 from entourage.systems.divide_and_conquer.learners import Learners
 from entourage.systems.divide_and_conquer.settings import DivideSettings
-from entourage.systems.encoder_training import EncoderTraining, encoder_training
+from entourage.systems.encoder_training import EncoderTraining
 from entourage.systems.parts import NotedBatches
+from entourage.systems.refitting import train_encoder
 from entourage.systems.trained import RunOptions, TrainedEncoder
 from entourage.training.sampling import cluster_batches
 
@@ -68,7 +69,7 @@ def train_divided(
     def sliced(encoder: Any) -> nn.Module:
         return _sliced(encoder, settings.learners)
 
-    with encoder_training(images, settings, adapt=sliced, **run) as training:
+    def train(training: EncoderTraining) -> TrainedEncoder:
         division = _Division(training, _learners(training, loss))
         return training.fit(
             {"learners": division.learners},
@@ -77,6 +78,8 @@ def train_divided(
             batches=division.batches,
             patience_from=settings.epochs - settings.phases.everything,  # so that it does not end before it conquers
         )
+
+    return train_encoder(train, images, settings, adapt=sliced, **run)
 
 
 class _Division:

@@ -44,7 +44,7 @@ def shop(tmp_path) -> str:
     (tmp_path / "shop").mkdir()
     np.save(tmp_path / "shop" / "vectors.npy", rng.normal(size=(20, 12))[labels] + rng.normal(size=(160, 12)))
     np.save(tmp_path / "shop" / "labels.npy", labels)
-    return f"--data shop --root {tmp_path} --epochs 2 --start 1 --learners 4"
+    return f"--data shop --root {tmp_path} --epochs 2 --start 1 --learners 4 --rows baseline divided"
 
 
 def test_scores_and_table_s1_of_vectors_fill_the_page(run, shop, tmp_path):
@@ -68,7 +68,7 @@ def test_scores_and_table_s1_of_vectors_fill_the_page(run, shop, tmp_path):
 
 
 def test_pictures_have_both_figures(run, tmp_path):
-    results, _ = run("--quick --max-classes 8 --epochs 1 --start 0 --learners 4")
+    results, _ = run("--quick --max-classes 8 --epochs 1 --start 0 --learners 4 --rows baseline divided")
     one = results["glyphs"]["scores"]["divided"]["0"]
     assert len(one["alone"]) == len(one["only"]) == len(one["first"]["8"]) == 4
     assert one["first"]["1"][-1] == pytest.approx(one["recall@1"]) and 0 < one["correlation"] < 1

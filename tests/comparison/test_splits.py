@@ -5,7 +5,7 @@ import pytest
 from tests.comparison.samples import clusters
 
 from entourage.comparison.measuring import compare, compare_split
-from entourage.comparison.splits import queries_given, split_given, split_half, judged
+from entourage.comparison.splits import judged, queries_given, split_given, split_half
 from entourage.errors import InputError
 from entourage.evaluation import evaluate_embeddings
 from entourage.values import Embeddings

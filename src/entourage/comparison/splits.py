@@ -9,7 +9,7 @@ from entourage.errors import InputError
 from entourage.runtime.randomness import generator
 from entourage.values import BoolArray, Embeddings, LabelArray, as_column, labels_of
 
-__all__ = ["check_words", "queries_given", "sorted_classes", "split_given", "split_half", "split_numbered", "judged"]
+__all__ = ["check_words", "judged", "queries_given", "sorted_classes", "split_given", "split_half", "split_numbered"]
 
 
 def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:

@@ -27,13 +27,12 @@ class Desk:
     Parameters
     ----------
     scene : Scene
-    encoder : str, optional
+    encoder : Encoder, optional
         What makes vectors of dropped pictures and texts; see queries.py.
     """
 
-    def __init__(self, scene: Scene, encoder: str | None = None) -> None:
-        self.scene, self.methods, self._encoder = scene, Methods(scene), Encoder(encoder)
-        self._encoder.check()
+    def __init__(self, scene: Scene, encoder: Encoder | None = None) -> None:
+        self.scene, self.methods, self._encoder = scene, Methods(scene), encoder or Encoder(None)
         self.thumbnail = functools.lru_cache(_PICTURES_KEPT)(self._thumbnail)
 
     def prepare(self) -> "Desk":

@@ -14,8 +14,8 @@ import numpy as np
 
 from entourage.baselines.expansion import expand_queries
 from entourage.errors import InputError
-from entourage.explorer.scene import Scene
-from entourage.neighbors import SearchIndex, own_gallery_rows, search
+from entourage.explorer.scene import Scene, Weighing
+from entourage.neighbors import SearchIndex, search
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
@@ -47,6 +47,8 @@ class Refined:
     pool: SearchIndex
     refine: Callable[[Embeddings], Embeddings]
     """Queries (n, d) from outside the pool, refined against it."""
+    weighing: Weighing | None = None
+    """How it weighs neighbours, where it does."""
 
 
 class Methods:
@@ -137,17 +139,17 @@ class Methods:
         mapped, graph = self._graph(base_map)
         shorter = graph.shortened(settings.k) or build_graph(mapped, settings.k)
         weighted = WeightedGraph(shorter, manner.scorer, manner.sharpness, settings.blend, manner.pull)
+        weighing = Weighing(weighted, base_map)
         inside = weighted.context_of_gallery()
         *_, nodes = weighted.steps(settings.steps)
         vectors = inside.refined(mapped, inside.outside, nodes)
 
         def refine(queries: Embeddings) -> Embeddings:
-            x = apply_base_map(queries, base_map)
-            context = weighted.context_of_queries(x, own_gallery_rows(queries, pool))
+            context = weighing.context_of_queries(queries, pool)
             *_, last = context.steps(weighted.steps(settings.steps))
-            return queries.replace_vectors(context.refined(x, *last))
+            return queries.replace_vectors(context.refined(apply_base_map(queries, base_map), *last))
 
-        return Refined(SearchIndex(pool.items.replace_vectors(vectors)), refine)
+        return Refined(SearchIndex(pool.items.replace_vectors(vectors)), refine, weighing)
 
     @functools.cached_property
     def _nearest(self) -> Neighbors:

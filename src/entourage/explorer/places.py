@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.errors import FileError
+from entourage.explorer.spreading import spread
 from entourage.figures.projection import follow_steps, lay_out
 from entourage.runs.layout import MAP
 from entourage.runs.refinement_run import RefinementRun
@@ -57,6 +58,11 @@ def _computed(run: RefinementRun, shape: tuple[int, int, int], progress: Progres
     for step, found in enumerate(follow_steps(places[0], _later_steps(run)), start=1):
         places[step] = found
         report("laying out the map", step + 1, shape[0])
+    return spread(_scaled(places)).clip(-1, 1)
+
+
+def _scaled(places: Places) -> Places:
+    """The same within -1 and 1, all steps alike."""
     low, high = places.min(axis=(0, 1)), places.max(axis=(0, 1))
     places -= (low + high) / 2
     places /= max(float((high - low).max()) / 2, 1e-9)

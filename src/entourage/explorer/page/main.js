@@ -63,7 +63,8 @@ async function ready() {
     if (error) throw new Error(error);
     if (done) return page.source.scene();
     byId("stage-name").textContent = `${stage[0].toUpperCase()}${stage.slice(1)}…`;
-    byId("progress").value = total ? parts / total : 0;
+    if (parts && total) byId("progress").value = parts / total;
+    else byId("progress").removeAttribute("value"); // at work, nobody knows how long
     await new Promise((resume) => setTimeout(resume, 300));
   }
 }
@@ -93,7 +94,7 @@ function wire() {
   const act = actions();
   for (const [id, does] of Object.entries({ in: act.zoomIn, out: act.zoomOut, fit: act.fit, theme: act.theme, "to-set": () => state.set({ view: "set" }), "to-map": () => state.set({ view: undefined }) })) byId(id).addEventListener("click", does);
   listenToKeys(act);
-  searchBox(page, (found) => state.set({ view: undefined, region: undefined, item: undefined, label: undefined, ...found }));
+  searchBox(page, (found) => found.text !== undefined ? page.drops.ask(found.text) : state.set({ view: undefined, region: undefined, item: undefined, label: undefined, ...found }));
   page.drops = takeDrops(page, (answer) => {
     page.queries = { ...answer, at: 0 };
     state.set({ item: undefined, view: undefined, region: undefined, label: undefined });
@@ -108,6 +109,8 @@ function themed() {
   page.map.setTheme();
   byId("theme").textContent = isDark() ? "☀" : "☾";
   showLegend(page, colouring());
+  page.map.cover();
+  page.map.redraw();
 }
 
 const colouring = () => {

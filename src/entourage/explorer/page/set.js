@@ -11,7 +11,7 @@ export async function showSet(page, panel, { closed }) {
   const { scene } = page.data;
   const [doctor, labels] = [waiting("The doctor is looking at the vectors…"), waiting("Looking for labels to check…")];
   const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: closed }, "×");
-  const top = el("div");
+  const top = el("div", { class: "top" });
   fill(panel, el("div", { class: "bar" }, el("h2", {}, "The set"), close), el("p", { class: "quiet" }, about(scene)), top, el("h3", {}, "Will refinement help?"), doctor, el("h3", {}, "Labels to check"), labels);
   const found = await page.source.overview();
   fill(top, scores(found), tally(found, page), classes(page, found), notes(found));

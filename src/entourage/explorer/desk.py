@@ -68,7 +68,7 @@ class Desk:
     @property
     def usual_method(self) -> str:
         """What dropped queries are refined by: the run's own refiner, where it can refine one."""
-        return "fitted" if self.scene.explains else "universal"
+        return next(name for name in ("fitted", "universal", "raw") if name in self.methods.offered)
 
     @property
     def usual(self) -> Settings:

@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from entourage.errors import CorruptImage
+from entourage.explorer.keeping import keep_graph, kept_graph
 from entourage.explorer.places import places_of
 from entourage.figures.appearance import Appearance, same_label
 from entourage.neighbors import SearchIndex, own_gallery_rows
+from entourage.neighbors.copies import copy_similarity
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import Context, WeightedGraph
+from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.universal import universal_network
 from entourage.runs.refinement_run import RefinementRun
@@ -160,8 +163,17 @@ class Scene:
     def weighted(self) -> WeightedGraph:
         """The graph of the pool, weighed."""
         mapped = apply_base_map(self.pool["before"].items, self.network.base_map)
-        k = self.run.refiner.n_neighbors_ if self.explains else self.network.n_neighbors
-        return self.network.weighted_graph(mapped, int(k), self.progress)
+        k = int(self.run.refiner.n_neighbors_ if self.explains else self.network.n_neighbors)
+        return self.network.weighted_graph(mapped, k, self.progress, self._graph(mapped, k))
+
+    def _graph(self, mapped: Embeddings, k: int) -> Graph:
+        """The graph of the pool: searched for once, then kept with the run."""
+        kept = kept_graph(self.run.folder, mapped, k, copy_similarity(mapped))
+        if kept is not None:
+            return kept
+        found = build_graph(mapped, k, self.progress)
+        keep_graph(self.run.folder, found, k)
+        return found
 
     @property
     def weighing(self) -> "Weighing":

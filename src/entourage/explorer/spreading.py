@@ -1,7 +1,7 @@
 """Points that would lie on one another, spread over a small disc each crowd, so that all of them can be seen.
 
-Where a crowd of n points of P lies, each is moved within a disc of an area that is proportional to n: a crowd then looks
-as large as it is. The way a point is moved is its own and the same at every step, so what moves does so by refinement.
+Where a crowd of n points lies, each is moved within a disc of an area that is proportional to n: a crowd then looks as
+large as it is. The way a point is moved is its own and the same at every step, so what moves does so by refinement.
 """
 
 import numpy as np

@@ -38,7 +38,9 @@ def explore(request: ExploreRequest, announce: Callable[[str], None], *, progres
             if progress:
                 progress(title, done, total)
 
-        desk = Desk(open_scene(request, Path(scratch), note), encoder_of(request))  # bad input is refused before serving
+        desk = Desk(
+            open_scene(request, Path(scratch), note), encoder_of(request)
+        )  # bad input is refused before serving
         if request.export is not None:
             announce(f"Written to {export_page(desk, request.export, overwrite=request.overwrite)}")
         else:

@@ -25,6 +25,7 @@ export function palette(dark) {
     numbers: { labels: labels.flatMap(rgb), ramp: ramp.flatMap(rgb), signed: signed.flatMap(rgb) },
     dim: rgb(dark ? "#3a4250" : "#d5d9e0"),
     ink: dark ? "#e8ebf0" : "#1d2430",
+    quiet: dark ? "#a3adbb" : "#5a6473",
     paper: dark ? "#12161d" : "#fbfcfe",
     accent: dark ? "#ffd166" : "#111827",
   };

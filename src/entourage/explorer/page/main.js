@@ -157,6 +157,7 @@ async function filter({ worse, label, region }) {
   page.map.filter((row) => !gains || gains[row] < -1e-9, true);
   if (region) page.selected = page.map.inside(unpacked(region));
   const chosen = region ? new Set(page.selected) : null;
+  page.map.amongThose = chosen && codes ? new Set(page.selected.map((row) => codes[row])) : null;
   if (chosen || page.map.only !== undefined) {
     page.map.shown.forEach((now, row) => {
       if (now && !(chosen ? chosen.has(row) : codes[row] === label)) page.map.shown[row] = 1;
@@ -184,8 +185,15 @@ async function showPanel() {
     else if (page.queries) openQuery();
     else await showWelcome(page, panel);
   } catch (error) {
-    if (current()) fill(panel, el("p", { class: "error" }, error.message), el("p", {}, el("button", { type: "button", onclick: showPanel }, "Try again")));
+    if (current()) showError(error);
   }
+}
+
+function showError({ message }) {
+  panel.dataset.shown = "error";
+  const said = `${message[0].toUpperCase()}${message.slice(1)}.`.replace(/([.?!])\.$/, "$1");
+  const [again, leave] = [["Try again", showPanel], ["Back to the map", () => state.set({ view: undefined, item: undefined, region: undefined, label: undefined })]].map(([text, onclick]) => el("button", { type: "button", onclick }, text));
+  fill(panel, el("p", { class: "error" }, said), el("p", { class: "by" }, leave, again));
 }
 
 const membersOf = (label) => (page.data.codes ? Array.from(page.data.codes.keys()).filter((row) => page.data.codes[row] === label) : []);
@@ -239,7 +247,7 @@ const showHover = (() => {
       const note = column && !Number.isNaN(now) ? [`${column.title}: ${column.signed ? `${now > 0 ? "+" : ""}${(100 * now).toFixed(1)} points` : now.toFixed(2)}`] : [];
       fill(box, page.cells.cell(row, names[row], { tag: "div", notes: [names[row].id, ...note] }));
       const [x, y] = at;
-      box.style.left = `${Math.min(Math.max(x + 16, 4), page.map.camera.width - 230)}px`;
+      box.style.left = `${Math.min(Math.max(x + 16, 4), page.map.camera.width - 246)}px`;
       box.style.top = `${Math.min(Math.max(y - 20, 4), page.map.camera.height - 150)}px`;
       box.hidden = false;
     }, 50);

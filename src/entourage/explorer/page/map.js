@@ -99,7 +99,11 @@ export class MapView {
 
   /** Which points are shown: may(row) is true for those that are; the others are faint, or hidden. */
   filter(may, hide) {
-    for (let row = 0; row < this.shown.length; row++) this.shown[row] = may(row) ? SHOWN : hide ? HIDDEN : FAINT;
+    this.drawn = 0; // how many are drawn, by which they are large or small
+    for (let row = 0; row < this.shown.length; row++) {
+      this.shown[row] = may(row) ? SHOWN : hide ? HIDDEN : FAINT;
+      if (this.shown[row] !== HIDDEN) this.drawn++;
+    }
     this.points?.setShown(this.shown);
     this.redraw();
   }
@@ -188,7 +192,7 @@ export class MapView {
   }
 
   get size() {
-    const crowd = (2000 / Math.max(this.data.scene.points, 800)) ** 0.36;
+    const crowd = (2000 / Math.max(this.drawn ?? this.data.scene.points, 800)) ** 0.36;
     const room = Math.max(0.65, Math.min(1, Math.min(this.camera.width, this.camera.height) / 640));
     const base = Math.max(1.5, 8.5 * crowd * room);
     return Math.min(18, base * this.camera.zoom ** 0.4) * this.ratio;
@@ -204,7 +208,7 @@ export class MapView {
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.camera.width, this.camera.height);
     if (this.names) {
-      const style = (code) => (this.value.mode === "label" ? labelStyle(this.colours, code).colour : this.colours.ink);
+      const style = (code) => (this.value.mode === "label" ? labelStyle(this.colours, code).colour : this.colours.quiet);
       const covered = [...(this.covered ?? []), ...this.#marked()];
       const options = { style, paper: this.colours.paper, only: this.only, may: (code) => this.mayName(code), covered, size: this.size / this.ratio };
       this.named = this.names.draw(context, this.camera, this.step, options);
@@ -221,9 +225,10 @@ export class MapView {
     return rows.map((row) => this.camera.toScreen(...this.place(row))).map(([x, y]) => [x - 9, y - 9, x + 9, y + 9]);
   }
 
-  /** Whether a label is named: not where one alone is looked at. */
+  /** Whether a label is named: all are, unless one alone or some points are looked at. */
   mayName(code) {
-    return this.only === undefined || code === this.only;
+    if (this.only !== undefined) return code === this.only;
+    return !this.amongThose || this.amongThose.has(code);
   }
 
   #ring(context, [x, y], radius, width) {

@@ -1,6 +1,7 @@
 // Names of labels on the map: beside their points, none over another, more of them as one looks closer.
 
 const MOST = 90;
+const ROOM = 15000; // pixels for each name where all of the map is seen; less as one looks closer
 const SAMPLE = 200;
 const FONT = "600 11.5px system-ui, sans-serif";
 const HIGH = 15;
@@ -40,10 +41,11 @@ export class Names {
     const taken = [...covered];
     const drawn = [];
     const boxes = [];
+    const most = Math.min(MOST, Math.max(8, (camera.zoom * camera.width * camera.height) / ROOM));
     Object.assign(context, { font: FONT, textAlign: "center", textBaseline: "middle", lineJoin: "round", strokeStyle: paper, lineWidth: 3.5 });
     const order = only === undefined ? this.order : [only, ...this.order.filter((code) => code !== only)];
     for (const code of order) {
-      if (drawn.length >= MOST) break;
+      if (drawn.length >= most) break;
       if (!may(code) || !this.members[code]?.length) continue;
       const box = this.#boxes(context, camera, code, step, size).find((each) => inside(each, camera) && !taken.some((other) => overlaps(each, other)));
       if (!box) continue;

@@ -99,7 +99,7 @@ function suspects(page, { suspects, all, copies, names }) {
     el(
       "li",
       {},
-      page.cells.cell(row, names[row], { tag: "div", notes: [`trusts ${label(suggested)}: ${percent(share)}`] }),
+      page.cells.cell(row, names[row], { tag: "div", notes: [`neighbours say ${label(suggested)}: ${Math.round(100 * share)} %`] }),
       el("span", { class: "near", "aria-label": "its trusted neighbours" }, near.map((each) => page.cells.cell(each, names[each], { tag: "span" }))),
     ),
   );

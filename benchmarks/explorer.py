@@ -25,6 +25,9 @@ import numpy as np
 from selenium import webdriver
 
 from explorer_regl import regl_frames
+from markers import fill
+
+DOCS = Path(__file__).parent.parent / "docs" / "explorer.md"
 
 # Milliseconds of a frame while the map plays: the median of those between one frame and the next, each finished.
 FRAMES = """
@@ -66,7 +69,7 @@ def main() -> None:
     options.add_argument("--frames", type=int, default=40)
     options.add_argument("--run", type=Path, help="a run that was kept, instead of a synthetic set")
     options.add_argument("--regl", type=Path, help="a folder with node_modules/regl-scatterplot")
-    options.add_argument("--out", type=Path, help="where the figures go: NAME.json and NAME.md")
+    options.add_argument("--out", type=Path, help="where the figures go: NAME.json, NAME.md and docs/explorer.md")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run = given.run or _made(Path(folder) / "run", given.points, given.dim)
@@ -76,6 +79,7 @@ def main() -> None:
     if given.out:
         given.out.with_suffix(".json").write_text(json.dumps(found, indent=2) + "\n")
         given.out.with_suffix(".md").write_text(table(found))
+        fill(DOCS, "explorer", table(found))
 
 
 def _made(run: Path, count: int, dim: int) -> Path:

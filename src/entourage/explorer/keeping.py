@@ -56,7 +56,7 @@ def _keep(folder: Path, arrays: dict[str, Any]) -> None:
     """Keep arrays beside those that are there; a run that cannot be written to goes without."""
     path = folder / MAP
     try:
-        with np.load(path, allow_pickle=False) as held:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
             there = {name: held[name] for name in held.files if name in _NAMES}
     except Exception:  # nothing there, or damaged: readers raise anything then
         there = {}

@@ -87,7 +87,10 @@ def test_the_graph_is_kept_beside_the_places_and_not_searched_again(run, monkeyp
     monkeypatch.setattr(scene, "build_graph", None)
     again = Scene(run).weighted
     assert np.array_equal(again.graph.neighbors.rows, first.graph.neighbors.rows)
-    assert np.array_equal(again.weights, first.weights) and again.graph.items.ids.tolist() == first.graph.items.ids.tolist()
+    assert (
+        np.array_equal(again.weights, first.weights)
+        and again.graph.items.ids.tolist() == first.graph.items.ids.tolist()
+    )
     assert np.array_equal(places_of(run), places)
 
 

@@ -31,7 +31,7 @@ function itemHead(page, view) {
   return el(
     "div",
     { class: "who" },
-    el("span", { class: "look large" }, page.cells.look(row, name)),
+    page.data.scene.kind === "ids" ? null : el("span", { class: "look large" }, page.cells.look(row, name)),
     el(
       "dl",
       {},

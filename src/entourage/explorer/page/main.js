@@ -49,6 +49,7 @@ async function start() {
   };
   document.title = `${scene.name} · Entourage`;
   byId("title").textContent = scene.name;
+  document.body.dataset.kind = scene.kind;
   wire();
   byId("cover").hidden = true;
   apply(state.value, new Set(["colour", "t", "x", "item", "worse", "view"]));
@@ -264,14 +265,12 @@ function setMode(mode) {
 function actions() {
   const { map, timeline } = page;
   const walk = (by) => {
-    const { width, height } = map.camera;
-    const [px, py] = map.hovered >= 0 ? map.camera.toScreen(...map.place(map.hovered)) : [width / 2, height / 2];
-    const order = Array.from({ length: page.data.scene.points }, (_, row) => row).filter((row) => map.shown[row]);
-    if (!order.length) return;
-    const far = (row) => { const [x, y] = map.camera.toScreen(...map.place(row)); return (x - px) ** 2 + (y - py) ** 2; };
-    if (map.hovered < 0) map.hovered = order.reduce((best, row) => (far(row) < far(best) ? row : best), order[0]);
-    else map.hovered = order[(order.indexOf(map.hovered) + by + order.length) % order.length];
-    map.show(map.hovered);
+    const count = page.data.scene.points;
+    let row = map.hovered < 0 ? map.middle() : map.hovered;
+    if (row < 0) return;
+    if (map.hovered >= 0) do row = (row + by + count) % count; while (by && !map.shown[row]);
+    map.hovered = row;
+    map.show(row);
     map.redraw();
     showHover(map.hovered, map.camera.toScreen(...map.place(map.hovered)));
   };

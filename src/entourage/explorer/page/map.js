@@ -137,6 +137,14 @@ export class MapView {
     return this.#places().nearest(x, y, NEAR / this.camera.unit, (row) => this.shown[row] !== HIDDEN);
   }
 
+  /** The point nearest to the middle of what is seen, or -1 if none is shown. */
+  middle() {
+    for (let radius = NEAR; ; radius *= 2) {
+      const found = this.#places().nearest(this.camera.x, this.camera.y, radius / this.camera.unit, (row) => this.shown[row] !== HIDDEN);
+      if (found >= 0 || radius > 10 * (this.camera.width + this.camera.height) * this.camera.zoom) return found;
+    }
+  }
+
   /** Bring a point into view, if it is not. */
   show(row) {
     const [px, py] = this.camera.toScreen(...this.place(row));

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage.errors import EntourageError, FileError
 from entourage.refiner.graph import Graph
@@ -17,7 +18,7 @@ __all__ = ["keep_graph", "keep_places", "kept_graph", "kept_places"]
 _NAMES = ("places", "stands_for", "rows", "similarities", "asked")
 
 
-def kept_places(folder: Path, shape: tuple[int, int, int]) -> FloatArray | None:
+def kept_places(folder: Path, shape: tuple[int, int, int]) -> NDArray[np.float32] | None:
     """The places that were kept; None where nothing was, or something else."""
     try:
         return read_arrays(folder / MAP, {"places": shape})["places"].astype(np.float32, copy=False)

@@ -54,7 +54,7 @@ def _computed(run: RefinementRun, shape: tuple[int, int, int], progress: Progres
     for step, found in enumerate(follow_steps(places[0], _later_steps(run)), start=1):
         places[step] = found
         report("laying out the map", step + 1, shape[0])
-    return spread(_scaled(places)).clip(-1, 1)
+    return np.clip(spread(_scaled(places)), -1, 1)
 
 
 def _scaled(places: Places) -> Places:

@@ -5,6 +5,7 @@ large as it is. The way a point is moved is its own and the same at every step, 
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage.runtime.randomness import generator
 from entourage.values import FloatArray, IntArray
@@ -15,7 +16,7 @@ _SIDE = 256  # cells of a side; points within three by three of them are a crowd
 _COVERED = 0.1  # the share of the plane that the discs of all points have
 
 
-def spread(places: FloatArray, seed: int = 0) -> FloatArray:
+def spread(places: NDArray[np.float32], seed: int = 0) -> NDArray[np.float32]:
     """Move points that lie on one another a little apart.
 
     Parameters

@@ -50,14 +50,16 @@ function scores({ scores }) {
   ];
 }
 
-function change(difference, interval) {
+/** Whether a score rose: ▲ or ▼ beyond its interval, ≈ within it; △ or ▽ where there is none. */
+export function change(difference, interval) {
   if (!interval) return difference > 0 ? ["△", "gain"] : difference < 0 ? ["▽", "loss"] : ["≈", "level"];
   if (interval.low > 1e-9) return ["▲", "gain"];
   if (interval.high < -1e-9) return ["▼", "loss"];
   return ["≈", "level"];
 }
 
-const points = (value) => `${value < 0 ? "−" : "+"}${(100 * Math.abs(value)).toFixed(1)}`;
+/** A difference in points, with its sign. */
+export const points = (value) => `${value < 0 ? "−" : "+"}${(100 * Math.abs(value)).toFixed(1)}`;
 
 function tally({ tally }, page) {
   if (!tally) return null;

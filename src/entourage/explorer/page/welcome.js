@@ -1,17 +1,17 @@
 // What is said when nothing is chosen yet.
 
 import { el, fill, number } from "./dom.js";
+import { change, points } from "./set.js";
 
 const SHOWN = 8;
 const HEADLINE = { "recall@1": ["R@1", "the nearest has the same label"], "map@r": ["MAP@R", "mean average precision"] };
 
 /** The two scores that say most, large. */
 function cards(scores) {
-  return scores.filter(({ name }) => HEADLINE[name]).map(({ name, before, after }) => {
+  return scores.filter(({ name }) => HEADLINE[name]).map(({ name, before, after, interval }) => {
     const [title, says] = HEADLINE[name];
-    const kind = after > before ? "gain" : after < before ? "loss" : "level";
-    const sign = { gain: "▲ +", loss: "▼ −", level: "= " }[kind];
-    const shown = [el("span", { class: "quiet" }, `${(100 * before).toFixed(1)} →`), el("b", {}, (100 * after).toFixed(1)), el("span", { class: kind }, `${sign}${(100 * Math.abs(after - before)).toFixed(1)}`)];
+    const [sign, kind] = change(after - before, interval);
+    const shown = [el("span", { class: "quiet" }, `${(100 * before).toFixed(1)} →`), el("b", {}, (100 * after).toFixed(1)), el("span", { class: kind }, `${sign} ${points(after - before)}`)];
     return el("div", { class: "card", title: says }, el("span", { class: "quiet" }, title), el("p", {}, shown));
   });
 }

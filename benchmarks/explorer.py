@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -119,13 +120,20 @@ def measured(run: Path, most: int, frames: int, regl: Path | None) -> dict[str, 
 
 
 def served(run: Path) -> tuple[subprocess.Popen, str]:
-    """The command on a run, and its address."""
+    """The command on a run, once it is ready, and its address."""
     line = [sys.executable, "-m", "entourage", "explore", str(run), "--port", "0", "--no-browser"]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     address = re.search(r"http://\S+", process.stdout.readline())
     assert address is not None
+    while not _answer(address[0])["ready"]:  # a browser that waits would take a part of the machine
+        time.sleep(0.2)
     return process, address[0]
+
+
+def _answer(address: str) -> dict:
+    with urllib.request.urlopen(f"{address}api/progress") as told:
+        return json.load(told)
 
 
 def browser(width: int = 1366, height: int = 768) -> webdriver.Chrome:
@@ -143,7 +151,7 @@ def _opened(page: webdriver.Chrome, address: str) -> dict[str, float]:
     """Milliseconds from the request until something is painted, and until the map can be used."""
     page.get(address)
     while not page.execute_script("return document.body.dataset.ready && !entourage.map.wanted"):
-        time.sleep(0.02)
+        time.sleep(0.1)
     paint = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
     return {
         "points": page.execute_script("return entourage.data.scene.points"),

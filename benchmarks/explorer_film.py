@@ -80,7 +80,7 @@ def _picture(page: webdriver.Chrome, share: float) -> Image.Image:
 
 def _wait(page: webdriver.Chrome, until: str) -> None:
     while not page.execute_script(until):
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

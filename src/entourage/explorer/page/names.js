@@ -68,8 +68,8 @@ export class Names {
     const [px, py] = camera.toScreen(x, y);
     const [wide, away] = [this.#width(context, code) / 2 + 3, far * camera.unit + size / 2 + HIGH / 2 + 1];
     const at = (cx, cy) => [cx - wide, cy - HIGH / 2, cx + wide, cy + HIGH / 2];
-    if (away > SMALL) return [at(px, py)];
-    return [at(px, py - away), at(px, py + away), at(px + away + wide - HIGH / 2, py), at(px - away - wide + HIGH / 2, py)];
+    const beside = [at(px, py - away), at(px, py + away), at(px + away + wide - HIGH / 2, py), at(px - away - wide + HIGH / 2, py)];
+    return away > SMALL ? [at(px, py), at(px, py - HIGH), at(px, py + HIGH), ...beside] : beside;
   }
 
   #short(code) {

@@ -15,7 +15,11 @@ from explorer import browser, served
 
 WIDTH, HEIGHT = 960, 600
 SHOWN = "return document.body.dataset.ready && !entourage.map.wanted && !document.body.classList.contains('busy')"
-LOADED = "return [...document.images].every((image) => image.complete)"
+# of the pictures that are seen: the others are loaded when they are scrolled to
+LOADED = """return [...document.images].every((image) => {
+  const { top, bottom } = image.getBoundingClientRect();
+  return image.complete || bottom < 0 || top > innerHeight;
+})"""
 
 GO = """const { data, map, timeline } = entourage, step = arguments[0] * data.scene.steps;
 timeline.show(step);

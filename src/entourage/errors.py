@@ -67,7 +67,10 @@ class CorruptImage(FileError):
 
     def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
         super().__init__(f"{path} cannot be decoded as an image: {reason}; replace or remove it")
-        self.path = str(path)
+        self.path, self._reason = str(path), reason
+
+    def __reduce__(self) -> tuple[type["CorruptImage"], tuple[str, str]]:
+        return type(self), (self.path, self._reason)  # on its way from a worker to whoever asked it
 
 
 class StoreError(FileError):
@@ -96,6 +99,10 @@ class MissingExtra(EntourageError, ImportError):
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs an optional part that is not installed: pip install 'entourage[{extra}]'")
+        self._extra, self._purpose = extra, purpose
+
+    def __reduce__(self) -> tuple[type["MissingExtra"], tuple[str, str]]:
+        return type(self), (self._extra, self._purpose)  # on its way from a worker to whoever asked it
 
 
 def few(names: Iterable[object], what: str) -> str:

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -167,6 +168,32 @@ def refine(path: Path) -> dict:
     return _refined(path, None)
 
 
+def refine_folder(path: Path) -> dict:
+    """The same vectors from a folder of Parquet files, into another."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        source, vectors = Path(folder) / "x", np.load(path, mmap_mode="r")
+        source.mkdir()
+        for start in range(0, len(vectors), BLOCK):
+            pq.write_table(pa.table({"vector": _lists(vectors[start : start + BLOCK])}), source / f"{start:09}.parquet")
+        return _streamed(str(source), Path(folder) / "y")
+
+
+def refine_lance(path: Path) -> dict:
+    """The same vectors from a table of LanceDB, into its twin."""
+    import lancedb
+    import pyarrow as pa
+
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        vectors = np.load(path, mmap_mode="r")
+        table = lancedb.connect(folder).create_table("items", pa.table({"vector": _lists(vectors[:BLOCK])}))
+        for start in range(BLOCK, len(vectors), BLOCK):
+            table.add(pa.table({"vector": _lists(vectors[start : start + BLOCK])}))
+        return _streamed(f"lance://{folder}/items", None)
+
+
 WORK: dict[str, Callable[[Path], dict]] = {
     "graph, exact": exact_graph,
     "graph, ours": our_graph,
@@ -175,6 +202,8 @@ WORK: dict[str, Callable[[Path], dict]] = {
     "graph, pynndescent": graph_of_pynndescent,
     "refine file, exact": refine_exactly,
     "refine file, ours": refine,
+    "refine Parquet folder, ours": refine_folder,
+    "refine Lance table, ours": refine_lance,
 }
 EXACT = ("graph, exact", "refine file, exact")
 AROUND = ("graph, exact", "graph, HNSW32,SQ8")
@@ -194,13 +223,24 @@ def _searched(path: Path, by: str) -> dict:
     return told | {"compiling": compiling.seconds}
 
 
-def _refined(path: Path, by: str | None) -> dict:
+def _streamed(source: str, out: Path | None, by: str | None = None) -> dict:
     from entourage.runs.streamed.refine import StreamedRequest, refine_streamed
 
-    out = path.with_suffix(".refined.npy")
     with measured() as cost:
-        result = refine_streamed(StreamedRequest(str(path), out, search=by, overwrite=True))
-    found = {"seconds": cost.seconds, "mb": cost.mb, "by": result.protocol["neighbors"]}
+        result = refine_streamed(StreamedRequest(source, out, search=by, overwrite=True))
+    return {"seconds": cost.seconds, "mb": cost.mb, "by": result.protocol["neighbors"]}
+
+
+def _lists(vectors: np.ndarray) -> Any:
+    """A column of vectors, as both kinds of files have them."""
+    import pyarrow as pa
+
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(vectors).ravel()), vectors.shape[1])
+
+
+def _refined(path: Path, by: str | None) -> dict:
+    out = path.with_suffix(".refined.npy")
+    found = _streamed(str(path), out, by)
     if len(np.load(out, mmap_mode="r")) <= EXACT_UNTIL:
         from entourage import evaluate
 

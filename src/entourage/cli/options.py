@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from entourage.errors import InputError
-from entourage.runtime.extras import require
 
 if TYPE_CHECKING:
     from entourage.values import Embeddings
@@ -99,11 +98,8 @@ def check_engine(engine: str | None, of_ray: dict[str, Any]) -> None:
     """Refuse an engine that there is not, and options of a cluster without one."""
     if engine not in (None, "ray"):
         raise InputError(f"--engine is {engine}; wanted ray, or no --engine for this process")
-    if engine is not None:
-        require("ray", "--engine ray")
-        return
     for option, value in of_ray.items():
-        if value is not None:
+        if engine is None and value is not None:
             raise InputError(f"{option} is {value} without a cluster; add --engine ray, or leave it out")
 
 

@@ -105,7 +105,7 @@ def test_only_what_is_missing_is_made_when_it_is_resumed(birds, tasks):
 
 
 def test_a_worker_that_sees_another_encoder_is_refused(birds, tasks, monkeypatch):
-    other = pictures("encoder-1").open()
+    other = pictures("encoder-1").encoders(), pictures("encoder-1").load()[0]
     monkeypatch.setattr("entourage.engine.embed._opened", lambda pictures: other)
     with pytest.raises(FileError, match="all machines must see the same files"):
         embed_on_ray(pictures("encoder-0"), "v.npz")

@@ -115,7 +115,7 @@ def test_workers_that_are_killed_while_they_embed_cost_nothing(cluster, tmp_path
     pictures = Pictures.of("glyphs", "test", [str(tmp_path / "encoder")], None, {"per_class": 4, "max_classes": 10})
     progress = KillsWorkers(cluster, (1, 3))
     embed_on_ray(pictures, tmp_path / "there.npz", shard_size=5, progress=progress)
-    embed_to_file(*pictures.open(), tmp_path / "here.npz", shard_size=5)
+    embed_to_file(pictures.encoders(), pictures.load()[0], tmp_path / "here.npz", shard_size=5)
     with np.load(tmp_path / "there.npz") as found, np.load(tmp_path / "here.npz") as wanted:
         assert found["ids"].tolist() == wanted["ids"].tolist()  # nothing lost, nothing twice
         np.testing.assert_allclose(found["vectors"], wanted["vectors"], atol=1e-6)

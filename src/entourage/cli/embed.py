@@ -8,6 +8,7 @@ import typer
 
 from entourage.cli.options import (
     DataOptions,
+    Device,
     Engine,
     IdColumn,
     ImageSource,
@@ -52,7 +53,8 @@ def embed(
     split: Annotated[
         str,
         typer.Option(
-            help="Split: train or test; train, query or gallery; or all, for a folder, a .csv or a file of vectors."
+            help="Split: train or test; train, query or gallery; several, such as train,test, with a column `split`; "
+            "or all."
         ),
     ] = "test",
     root: Root = None,
@@ -62,7 +64,7 @@ def embed(
     data_options: DataOptions = None,
     shard_size: Annotated[int, typer.Option(help="Number of pictures to embed between two writes to disk.")] = 4096,
     workers: Workers = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1; auto uses cuda if available.")] = "auto",
+    device: Device = "auto",
     strict: Strict = False,
     engine: Engine = None,
     ray_address: RayAddress = None,
@@ -134,12 +136,12 @@ def _engine(engine: str | None, address: str | None) -> "Callable[..., EmbeddedF
 def _embed_here(
     images: str, split: str, model: list[str], root: Path | None, options: dict[str, Any], out: Path, **how: Any
 ) -> "EmbeddedFile":
-    from entourage import data
+    from entourage.data.joining import load_splits
     from entourage.encoders.shards import embed_to_file
     from entourage.runs.encoders import encoder_of
 
-    pictures = data.load(images, split, root, **options)
-    return embed_to_file([encoder_of(each) for each in model], pictures, out, **how)
+    pictures, splits = load_splits(images, split, root, **options)
+    return embed_to_file([encoder_of(each) for each in model], pictures, out, splits=splits, **how)
 
 
 def _check_different(models: list[str]) -> None:

@@ -96,6 +96,7 @@ def embed_to_file(
     images: Items,
     out: str | PathLike[str],
     *,
+    splits: np.ndarray | None = None,
     shard_size: int = 4096,
     workers: int | None = None,
     device: str | None = None,
@@ -117,6 +118,8 @@ def embed_to_file(
         What is embedded.
     out : path-like
         A .npz, .parquet or .npy file; a name without an ending is a folder of .parquet files, one for each shard.
+    splits : array of str, shape (N,), optional
+        The split that each item is from, for a column of the file.
     shard_size : int
         Items that are held in memory at a time.
     workers : int, optional
@@ -151,7 +154,7 @@ def embed_to_file(
                 _write_missing(plan, encoders, images, progress)
             else:
                 _follow(by, plan, images, progress)
-            written = _join(parts, out, images, shard_size, made_by, overwrite=overwrite)
+            written = _join(parts, out, images, splits, shard_size, made_by, overwrite=overwrite)
         except BaseException:
             if not _finished(parts):  # nothing to go on with
                 work.finish()
@@ -270,7 +273,16 @@ def _ensemble(of_each: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndar
     return rows, joined / np.sqrt(len(of_each)).astype(joined.dtype)
 
 
-def _join(parts: Path, out: Path, images: Items, shard_size: int, encoder: str, *, overwrite: bool) -> EmbeddedFile:
+def _join(
+    parts: Path,
+    out: Path,
+    images: Items,
+    splits: np.ndarray | None,
+    shard_size: int,
+    encoder: str,
+    *,
+    overwrite: bool,
+) -> EmbeddedFile:
     found, dim = [], 0
     corrupt: dict[str, None] = {}
     places = shard_rows(len(images), shard_size)
@@ -285,7 +297,7 @@ def _join(parts: Path, out: Path, images: Items, shard_size: int, encoder: str, 
         raise InputError(
             f"none of the {len(images)} pictures can be decoded ({next(iter(corrupt))} is the first); check the files"
         )
-    columns = {name: column_of(images, name) for name in ("labels", "cameras", "sequences")}
+    columns = {name: column_of(images, name) for name in ("labels", "cameras", "sequences")} | {"split": splits}
     held = {name: values for name, values in columns.items() if values is not None}
     full = (shard for shard in _shards(parts, places) if len(shard["rows"]))
     if is_folder(out):
@@ -295,7 +307,7 @@ def _join(parts: Path, out: Path, images: Items, shard_size: int, encoder: str, 
         return EmbeddedFile(out, len(rows), dim, len(images), list(corrupt))
     blocks = (shard["vectors"] for shard in full)
     known = {name: values[rows] for name, values in held.items()}
-    if out.suffix.lower() == ".npy" and len(known) > 1:
+    if out.suffix.lower() == ".npy" and known.keys() & {"cameras", "sequences"}:
         _warn_of_lost_columns(out)
     ids = np.asarray(images.ids)[rows]
     write_blocks(out, blocks, dim, ids, encoder=encoder, overwrite=overwrite, **known)

@@ -13,11 +13,13 @@ from typing import Any
 
 from entourage import data
 from entourage.data.image_set import Items
+from entourage.data.joining import load_splits
 from entourage.encoders.protocol import Encoder
 from entourage.encoders.shards import EmbeddedFile, Plan, embed_to_file, write_shard
 from entourage.engine.cluster import Cluster, ray_cluster
 from entourage.runs.encoders import encoder_of
 from entourage.runtime.progress import ShowProgress, shows_progress
+from entourage.values import LabelArray
 
 __all__ = ["Pictures", "embed_by_tasks", "embed_on_ray"]
 
@@ -47,10 +49,13 @@ class Pictures:
             source, where = _absolute(source), root
         return cls(source, split, names, None if where is None else _absolute(where), tuple(sorted(options.items())))
 
-    def open(self) -> tuple[list[Encoder], Items]:
-        """The encoders, and the pictures."""
-        pictures = data.load(self.source, self.split, self.root, **dict(self.options))
-        return [encoder_of(each) for each in self.models], pictures
+    def load(self) -> tuple[Items, LabelArray | None]:
+        """The pictures and, if several splits are asked for, which of them each is from."""
+        return load_splits(self.source, self.split, self.root, **dict(self.options))
+
+    def encoders(self) -> list[Encoder]:
+        """What embeds them."""
+        return [encoder_of(each) for each in self.models]
 
 
 @shows_progress
@@ -87,8 +92,8 @@ def embed_on_ray(
         with ray_cluster(address, gpus=plan.device != "cpu") as cluster:
             yield from embed_by_tasks(cluster, pictures, plan, missing)
 
-    encoders, items = pictures.open()
-    return embed_to_file(encoders, items, out, by=by, progress=progress, **options)
+    items, splits = pictures.load()
+    return embed_to_file(pictures.encoders(), items, out, splits=splits, by=by, progress=progress, **options)
 
 
 def embed_by_tasks(cluster: Cluster, pictures: Pictures, plan: Plan, missing: list[int]) -> Iterable[int]:
@@ -103,7 +108,7 @@ def _embed_shard(number: int, pictures: Pictures, plan: Plan) -> None:
 
 @lru_cache(maxsize=1)
 def _opened(pictures: Pictures) -> tuple[list[Encoder], Items]:
-    return pictures.open()
+    return pictures.encoders(), pictures.load()[0]
 
 
 def _absolute(name: str | PathLike[str]) -> str:

@@ -73,7 +73,7 @@ PLAN = "plan.json"
 DONE = "done.json"
 PARTS = "parts"  # where tasks of a cluster leave theirs
 
-# A folder of refined Parquet files; readers of such folders pass over names that begin so.
+# A folder of Parquet files, refined or embedded; readers of such folders pass over names that begin so.
 PARQUET = "_entourage.json"
 
 # Every folder of ours holds CONFIG, RUN, PLAN or PARQUET, its mark: a JSON object with the key "entourage".

@@ -20,9 +20,19 @@ def evaluate(
     gallery: Annotated[Path | None, typer.Option(help="Vectors to search in. Default: VECTORS themselves.")] = None,
     gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
     at: At = None,
+    convention: Annotated[
+        str,
+        typer.Option(
+            help="Whose metrics to report, by their names and definitions: papers (and ours), pml "
+            "(pytorch-metric-learning) or oml (Open Metric Learning)."
+        ),
+    ] = "papers",
     no_match: Annotated[
-        str, typer.Option(help="How to count queries without a match: zero (as in the papers) or drop.")
-    ] = "zero",
+        str | None,
+        typer.Option(
+            help="How to count queries without a match: zero (as in the papers) or drop. Default: as the convention."
+        ),
+    ] = None,
     junk: Annotated[
         str | None, typer.Option(help="Label of junk items in the gallery, which count neither as right nor as wrong.")
     ] = None,
@@ -47,6 +57,7 @@ def evaluate(
     import numpy as np
 
     from entourage.evaluation import evaluate_embeddings
+    from entourage.evaluation.conventions import convention_of
     from entourage.runtime.progress import terminal_progress
     from entourage.runtime.warnings import collected_warnings
     from entourage.stores import read_vectors, warn_if_one_is_refined
@@ -56,6 +67,7 @@ def evaluate(
     if gallery is None and gallery_labels is not None:
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
     asked = cutoffs(at)
+    convention_of(convention, no_match)[0].measures(asked)  # refused before files are read
     columns = {"id_column": id_column, "label_column": label_column}
     items = read_vectors(vectors, labels=labels, exclusions=exclusions, **columns)
     check_labelled(items, vectors, "--labels")
@@ -72,9 +84,8 @@ def evaluate(
         if gallery is not None:
             warn_if_one_is_refined(vectors, gallery)
     with terminal_progress(log=not as_json, patient=True) as progress:
-        scores = evaluate_embeddings(
-            items, target, at=asked, no_match=no_match, junk=junk, nmi=nmi, seed=seed, progress=progress
-        )
+        rules = {"at": asked, "convention": convention, "no_match": no_match, "junk": junk}
+        scores = evaluate_embeddings(items, target, **rules, nmi=nmi, seed=seed, progress=progress)
     warnings += scores.warnings
     print_warnings(warnings)
     document = scores.document() | {"warnings": warnings}

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from entourage.neighbors import search
+from entourage.neighbors.given import GivenNeighbors
 from entourage.runtime.progress import Progress
 from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, Neighbors
 
@@ -57,6 +58,8 @@ class _InMemory:
 
     items: Embeddings
     progress: Progress | None = None
+    given: GivenNeighbors | None = None
+    """Neighbours of all items, if they are known."""
 
     @property
     def rank(self) -> IntArray:
@@ -65,6 +68,9 @@ class _InMemory:
         return rank
 
     def within(self, rows: IntArray | None, k: int) -> Neighbors:
+        if rows is None and self.given is not None:
+            k = min(k, self.given.usable(np.arange(len(self.items))))
+            return search(self.items, k=k, by=self.given, progress=self.progress)
         return search(self.items if rows is None else self.items.take(rows), k=k, progress=self.progress)
 
     def of_some(self, some: IntArray, rows: IntArray, k: int) -> Neighbors:
@@ -171,7 +177,7 @@ def leaders(neighbors: IntArray, copy: BoolArray, rank: IntArray) -> IntArray:
 
 
 def search_distinct(
-    items: Embeddings, k: int, *, progress: Progress | None = None
+    items: Embeddings, k: int, *, progress: Progress | None = None, given: GivenNeighbors | None = None
 ) -> tuple[IntArray, IntArray, Neighbors]:
     """Find distinct items and the k nearest distinct others of each.
 
@@ -185,6 +191,8 @@ def search_distinct(
         How many neighbours to find; fewer are found where there are not as many distinct items.
     progress : Progress, optional
         Called as progress(title, done, total).
+    given : GivenNeighbors, optional
+        Lists of the items' neighbours from elsewhere, k or more in each, to choose from.
 
     Returns
     -------
@@ -195,7 +203,7 @@ def search_distinct(
     found : Neighbors
         (G, k) neighbours of the distinct items among each other, as positions in `rows`.
     """
-    return distinct_neighbors(_InMemory(items, progress), copy_similarity(items), k)
+    return distinct_neighbors(_InMemory(items, progress, given), copy_similarity(items), k)
 
 
 def distinct_neighbors(items: Searched, similarity: float, k: int) -> tuple[IntArray, IntArray, Neighbors]:

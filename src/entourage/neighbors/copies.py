@@ -12,7 +12,9 @@ from entourage.runtime.progress import Progress
 from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, Neighbors
 
 __all__ = [
+    "COPY",
     "LOOK_AT",
+    "ROUNDING",
     "ROUNDS",
     "SPARE",
     "Searched",
@@ -25,8 +27,8 @@ __all__ = [
     "search_distinct",
 ]
 
-_COPY = 0.002  # of the usual squared distance
-_ROUNDING = 5e-7  # of the similarity of a vector to itself
+COPY = 0.002  # of the usual squared distance
+ROUNDING = 5e-7  # of the similarity of a vector to itself
 LOOK_AT = 8
 """Neighbours looked up where lists ended in copies."""
 SPARE = 8
@@ -103,8 +105,8 @@ def copy_similarity(items: Embeddings) -> float:
 
 def copies_from(mean: FloatArray) -> float:
     """`copy_similarity` of a set of unit vectors whose mean (d,) is known."""
-    usual = max(1 - float(mean @ mean), _ROUNDING)
-    return 1 - max(_COPY * math.pow(2, round(8 * math.log2(usual)) / 8), _ROUNDING)
+    usual = max(1 - float(mean @ mean), ROUNDING)
+    return 1 - max(COPY * math.pow(2, round(8 * math.log2(usual)) / 8), ROUNDING)
 
 
 def distinct_items(

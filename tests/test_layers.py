@@ -14,7 +14,7 @@ ROOT = Path(entourage.__file__).parent
 # From top to bottom; a module may import what lies strictly below it, or its own package.
 LAYERS = [
     {"cli"},
-    {"demo", "engine", "explorer", "report", "serve"},
+    {"demo", "engine", "explorer", "integrations", "report", "serve"},
     {"runs"},
     {"comparison"},
     {"baselines", "systems"},
@@ -32,24 +32,33 @@ MOST_LAYERS, MOST_NAMES = 11, 24
 HEAVY = {
     "faiss": {"neighbors", "stores"},
     "fastapi": {"explorer", "serve"},
+    "haystack": {"integrations"},
     "jinja2": {"report"},
-    "lancedb": {"stores"},
+    "lancedb": {"integrations", "stores"},
+    "langchain_core": {"integrations"},
+    "llama_index": {"integrations"},
     "matplotlib": {"data", "figures"},  # data: the fonts it ships are what the built-in glyphs are drawn with
+    "model2vec": {"integrations"},
     "numba": {"runtime"},
+    "onnx": {"integrations"},
     "pymilvus": {"stores"},
     "pynndescent": {"neighbors"},
     "pytorch_metric_learning": {"training"},
     "qdrant_client": {"stores"},
     "ray": {"engine"},
+    "sentence_transformers": {"integrations"},
     "transformers": {"encoders"},
     "uvicorn": {"explorer", "serve"},
     # What learns, and what pictures become on their way into it; devices, threads and processes are torch's own.
-    "torch": {"baselines", "data", "encoders", "evaluation", "neighbors", "refiner", "runtime", "systems", "training"},
+    "torch": {
+        *("baselines", "data", "encoders", "evaluation", "integrations", "neighbors", "refiner", "runtime", "systems"),
+        "training",
+    },
 }
 
 VAGUE = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
 # A room on its own although one other room alone imports it: what a user runs, not what code shares.
-ENTRIES = {"baselines", "cli", "comparison", "demo", "engine", "explorer", "report", "serve"}
+ENTRIES = {"baselines", "cli", "comparison", "demo", "engine", "explorer", "integrations", "report", "serve"}
 
 DATASETS = re.compile(r"glyphs?|cub(200)?|cars196|sop|in-?shop|market-?1501|mnist|omniglot", re.IGNORECASE)
 MAY_NAME_DATASETS = {

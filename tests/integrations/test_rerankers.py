@@ -73,8 +73,10 @@ def test_lancedb_makes_the_vector_of_a_text_and_keeps_distances_if_asked(found, 
 def test_lancedb_reranks_texts_and_both(found, table):
     from entourage.integrations.lance import ContextReranker
 
+    from lancedb.index import FTS
+
     query, _, _ = found
-    table.create_fts_index("text", replace=True)
+    table.create_index("text", config=FTS(), replace=True)
     by_text = table.search("text", query_type="fts").limit(40).rerank(ContextReranker(query)).to_list()
     assert len(by_text) == 40 and "_score" not in by_text[0]
     hybrid = table.search(query_type="hybrid").vector(query.astype(np.float32)).text("text").limit(40)

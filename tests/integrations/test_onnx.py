@@ -82,9 +82,7 @@ def test_a_fitted_refiner_takes_its_base_map_along(session):
     assert refiner.network_.base_map is not None, "precondition"
     query, candidates = found(40)
     given = {"vector": query, "context": candidates, "mask": np.ones(40, bool)}
-    assert np.allclose(
-        session(refiner).run(None, given)[2], expected_scores(query, candidates, refiner), atol=1e-4
-    )
+    assert np.allclose(session(refiner).run(None, given)[2], expected_scores(query, candidates, refiner), atol=1e-4)
 
 
 def test_the_scorer_alone_gives_its_probabilities(session):
@@ -97,7 +95,7 @@ def test_what_is_refused(tmp_path, monkeypatch):
     pytest.importorskip("onnx")
     from entourage.integrations.onnx import export_onnx, onnx_model
 
-    with pytest.raises(InputError, match="ends in .onnx"):
+    with pytest.raises(InputError, match=r"ends in \.onnx"):
         export_onnx(None, tmp_path / "model.bin")
     with pytest.raises(InputError, match="the part is 'everything'"):
         onnx_model(part="everything")

@@ -52,7 +52,7 @@ def table(found, tmp_path_factory):
 def test_lancedb_reranks_a_search_by_vector(found, table):
     from entourage.integrations.lance import ContextReranker
 
-    query, candidates, expected = found
+    query, _, expected = found
     search = table.search(query.astype(np.float32)).distance_type("cosine").limit(40)
     results = search.rerank(ContextReranker(query), query_string="").to_arrow()
     assert results["n"].to_pylist() == expected.ids.tolist()
@@ -71,9 +71,9 @@ def test_lancedb_makes_the_vector_of_a_text_and_keeps_distances_if_asked(found, 
 
 
 def test_lancedb_reranks_texts_and_both(found, table):
-    from entourage.integrations.lance import ContextReranker
-
     from lancedb.index import FTS
+
+    from entourage.integrations.lance import ContextReranker
 
     query, _, _ = found
     table.create_index("text", config=FTS(), replace=True)

@@ -68,9 +68,9 @@ def test_obsm_of_an_anndata_is_refined_beside_the_others(vectors, refined):
     assert adata.uns["X_pca_refined"]["of"] == "X_pca" and adata.uns["X_pca_refined"]["neighbors"] == 12
     cells = embeddings_of(adata, labels="type")
     assert cells.ids[0] == adata.obs_names[0] and cells.labels[9] == "t1"
-    with pytest.raises(InputError, match="obsm has .*X_pca.*, not 'X_umap'"):
+    with pytest.raises(InputError, match=r"obsm has .*X_pca.*, not 'X_umap'"):
         embeddings_of(adata, "X_umap")
-    with pytest.raises(InputError, match="obs has .*type.*, not 'kind'"):
+    with pytest.raises(InputError, match=r"obs has .*type.*, not 'kind'"):
         embeddings_of(adata, labels="kind")
 
 

@@ -33,7 +33,9 @@ def embeddings_of(adata: Any, key: str = "X_pca", *, labels: str | None = None) 
     if key not in adata.obsm:
         raise InputError(f"obsm has {few(list(adata.obsm), 'keys') if len(adata.obsm) else 'no keys'}, not {key!r}")
     if labels is not None and labels not in adata.obs:
-        raise InputError(f"obs has {few(list(adata.obs), 'columns') if len(adata.obs.columns) else 'no columns'}, not {labels!r}")
+        raise InputError(
+            f"obs has {few(list(adata.obs), 'columns') if len(adata.obs.columns) else 'no columns'}, not {labels!r}"
+        )
     given = adata.obsm[key]
     vectors = as_embeddings(given.toarray() if hasattr(given, "toarray") else given).vectors
     names = np.asarray(adata.obs_names, str)
@@ -70,4 +72,7 @@ def refine_obsm(
     refined = refiner.transform(cells.without_labels(), context=cells.without_labels())
     adata.obsm[into] = np.array(refined.vectors)
     protocol = refiner.report()["protocol"]
-    adata.uns[into] = {"of": key, **{name: value for name, value in protocol.items() if isinstance(value, int | float | str)}}
+    adata.uns[into] = {
+        "of": key,
+        **{name: value for name, value in protocol.items() if isinstance(value, int | float | str)},
+    }

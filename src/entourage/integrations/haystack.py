@@ -60,8 +60,8 @@ class ContextRanker:
         without = sum(document.embedding is None for document in documents)
         if without:
             raise InputError(
-                f"{without} of {len(documents)} documents have no embedding; wanted one for each: tell the retriever to "
-                "return them (return_embedding=True)"
+                f"{without} of {len(documents)} documents have no embedding; wanted one for each: tell the retriever "
+                "to return them (return_embedding=True)"
             )
         vectors = [document.embedding for document in documents]
         done = self._reranker.rerank(query_embedding, vectors)

@@ -96,7 +96,12 @@ class MetricLoss(nn.Module):
         self.loss = build_loss(loss, n_classes, dim, **options)
 
     def forward(
-        self, embeddings: "Tensor", labels: "Tensor", indices_tuple: Any = None, ref_emb: Any = None, ref_labels: Any = None
+        self,
+        embeddings: "Tensor",
+        labels: "Tensor",
+        indices_tuple: Any = None,
+        ref_emb: Any = None,
+        ref_labels: Any = None,
     ) -> "Tensor":
         """The loss () of embeddings (b, d), which are scaled to length 1, with labels (b,)."""
         if indices_tuple is not None or ref_emb is not None:

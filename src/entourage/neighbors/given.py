@@ -101,7 +101,12 @@ def _filled(lists: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
         return lists
     longest = max((len(each) for each in lists), default=0)
     texts = any(len(each) and each.dtype.kind in "OU" for each in lists)
-    filled = [np.pad(each.astype(str if texts else np.int64), (0, longest - len(each)), constant_values="" if texts else _NOBODY) for each in lists]
+    filled = [
+        np.pad(
+            each.astype(str if texts else np.int64), (0, longest - len(each)), constant_values="" if texts else _NOBODY
+        )
+        for each in lists
+    ]
     return np.array(filled).reshape(len(lists), longest)
 
 
@@ -114,7 +119,9 @@ def _as_rows(ids: NDArray[Any], gallery: Embeddings, *, by_id: bool, name: str) 
         wrong = (rows < 0) & ~nobody
     else:
         if ids.dtype.kind == "U":
-            raise InputError(f"{name} name items by texts such as {ids.flat[0]!r}, but the gallery has no ids; give rows")
+            raise InputError(
+                f"{name} name items by texts such as {ids.flat[0]!r}, but the gallery has no ids; give rows"
+            )
         rows = ids.astype(np.int64)
         wrong = ((rows < 0) & ~nobody) | (rows >= len(gallery))
     if wrong.any():

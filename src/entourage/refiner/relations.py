@@ -13,7 +13,17 @@ from entourage.runtime.jit import compiled
 from entourage.runtime.threads import share_out
 from entourage.values import BoolArray, FloatArray, IntArray, Neighbors
 
-__all__ = ["PARTS", "RELATIONS", "SAME_PAIR", "VOTERS", "Surroundings", "mean_overlaps", "relation_features", "returned", "usual"]
+__all__ = [
+    "PARTS",
+    "RELATIONS",
+    "SAME_PAIR",
+    "VOTERS",
+    "Surroundings",
+    "mean_overlaps",
+    "relation_features",
+    "returned",
+    "usual",
+]
 
 RELATIONS = (
     "similarity",

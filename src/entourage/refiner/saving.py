@@ -213,8 +213,8 @@ class SavedRefiner(BaseEstimator, ABC):
         data |= {key: protocol[key] for key in ("items", "classes", "labels") if key in protocol}
         return ModelCard(
             title=name,
-            summary="Refines embeddings by letting every vector look at its neighbours. It takes vectors of the encoder "
-            f"that it was fitted on, {self.n_features_in_} numbers each, and gives vectors of the same kind.",
+            summary="Refines embeddings by letting every vector look at its neighbours. It takes vectors of the "
+            f"encoder that it was fitted on, {self.n_features_in_} numbers each, and gives vectors of the same kind.",
             usage=f'from entourage import {name}\n\nrefiner = {name}.from_pretrained("REPOSITORY")\n'
             "refined_queries, refined_gallery = refiner.transform_both(queries, gallery)",
             data=data,

@@ -78,7 +78,21 @@ PARQUET = "_entourage.json"
 # Every folder of ours holds CONFIG, RUN, PLAN or PARQUET, its mark: a JSON object with the key "entourage".
 _OF_A_MODEL = (CONFIG, WEIGHTS, GRADIENTS, CARD)
 _OF_TRAINING = (METRICS, REPORT, CHECKPOINT, LOG, ENCODER, NETWORK, CROSS_IMAGE, TENSORBOARD)
-_OF_REFINEMENT = (RUN, CARD, METRICS, REPORT, ITEMS, REFINED, CONTEXT, CONTEXT_REFINED, NEIGHBORS, QUERIES, TEXTS, MODEL, MAP)
+_OF_REFINEMENT = (
+    RUN,
+    CARD,
+    METRICS,
+    REPORT,
+    ITEMS,
+    REFINED,
+    CONTEXT,
+    CONTEXT_REFINED,
+    NEIGHBORS,
+    QUERIES,
+    TEXTS,
+    MODEL,
+    MAP,
+)
 
 
 def _model_in(folder: str) -> list[str]:

@@ -59,8 +59,8 @@ def fetched(
         return Path(snapshot_download(str(name), cache_dir=cache_dir, ignore_patterns=_NEVER, **options))
     except Exception as error:  # whatever the libraries that carry the request raise
         raise FileError(
-            f"there is no folder {name}, and the Hugging Face hub or its local cache did not give it ({_reason(error)}); "
-            "check the name and the connection, or give a folder"
+            f"there is no folder {name}, and the Hugging Face hub or its local cache did not give it "
+            f"({_reason(error)}); check the name and the connection, or give a folder"
         ) from error
 
 

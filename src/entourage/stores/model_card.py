@@ -1,4 +1,4 @@
-"""The card of a model or a run, README.md: what it was made of, how it was measured, what came out, what it cannot do."""
+"""The card of a model or a run, README.md: of what it was made and how, what came out, and what it cannot do."""
 
 import json
 import re

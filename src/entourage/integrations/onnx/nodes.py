@@ -74,7 +74,9 @@ class Nodes:
 
         return self.Cast(value, to=helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
 
-    def graph(self, name: str, inputs: dict[str, tuple[type, list[Any]]], outputs: dict[str, tuple[type, list[Any]]]) -> Any:
+    def graph(
+        self, name: str, inputs: dict[str, tuple[type, list[Any]]], outputs: dict[str, tuple[type, list[Any]]]
+    ) -> Any:
         """The whole graph, checked.
 
         Parameters

@@ -143,7 +143,10 @@ def _nearest(nodes: Nodes, similarities: str, count: str) -> _Lists:
     """The lists of each of G nodes by their similarities (G, G); count (1,) is G."""
     everyone = _range(nodes, count)
     itself = nodes.Equal(nodes.Unsqueeze(everyone, _axes(1)), nodes.Unsqueeze(everyone, _axes(0)))
-    k = nodes.Max(nodes.Min(nodes.Min(nodes.Div(count, np.array([4])), np.array([N_NEIGHBORS])), nodes.Sub(count, 1)), np.array([1]))
+    k = nodes.Max(
+        nodes.Min(nodes.Min(nodes.Div(count, np.array([4])), np.array([N_NEIGHBORS])), nodes.Sub(count, 1)),
+        np.array([1]),
+    )
     others = nodes.Where(itself, float("-inf"), similarities)
     found, rows = nodes.add("TopK", others, k, count=2, axis=1)
     absent = nodes.Expand(-1, nodes.Shape(similarities))
@@ -223,9 +226,7 @@ def _counts(nodes: Nodes, lists: _Lists, k: str) -> dict[str, str]:
     def fading(ranks: str) -> str:
         return nodes.Exp(nodes.Neg(nodes.Div(ranks, nodes.Div(k, 4.0))))
 
-    weighted = nodes.ReduceSum(
-        nodes.Where(present, fading(nodes.Add(rank, place)), 0.0), _axes(2), keepdims=0
-    )
+    weighted = nodes.ReduceSum(nodes.Where(present, fading(nodes.Add(rank, place)), 0.0), _axes(2), keepdims=0)
     weighted = nodes.Add(weighted, nodes.Where(nodes.Less(reverse, k), fading(reverse), 0.0))
     half, quarter = (nodes.Max(nodes.Floor(nodes.Div(k, parts)), 1.0) for parts in (2.0, 4.0))
     voters = nodes.Min(k, float(VOTERS))

@@ -110,9 +110,7 @@ def vectors_in(index: Any) -> tuple[LabelArray, FloatArray]:
     return keys, _vectors(inner, keys, 0) if len(keys) else np.empty((0, index.d), np.float32)
 
 
-def index_like(
-    index: Any, keys: LabelArray, vectors: Any, *, done: Callable[[int], None] | None = None
-) -> Any:
+def index_like(index: Any, keys: LabelArray, vectors: Any, *, done: Callable[[int], None] | None = None) -> Any:
     """Make an index of the same kind, with the same ids and other vectors.
 
     Parameters

@@ -100,3 +100,32 @@ def test_a_paper_refiner_takes_them_too(vectors):
 def test_what_cannot_be_used_is_refused(vectors, call, said):
     with pytest.raises(InputError, match=said):
         call(vectors, lists(vectors, vectors, 20)[0])
+
+
+def test_the_command_takes_files_of_lists(vectors, tmp_path, monkeypatch):
+    import json
+
+    from typer.testing import CliRunner
+
+    from entourage.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    items, queries = vectors[:160], vectors[160:]
+    np.save("items.npy", items)
+    np.save("queries.npy", queries)
+    for name, given in {"own": lists(items, items, 40), "asked": lists(queries, items, 30)}.items():
+        np.savez(f"{name}.npz", ids=given[0], scores=given[1])
+
+    def refined(*options):
+        outcome = CliRunner().invoke(app, ["refine", *options, "--out", "out.npy", "--overwrite", "--json"])
+        assert outcome.exit_code == 0, outcome.stderr
+        return np.load("out.npy"), json.loads(outcome.stdout)
+
+    given, report = refined("items.npy", "--results", "own.npz")
+    assert np.allclose(given, refined("items.npy")[0], atol=1e-6)
+    assert "given neighbours" in report["protocol"]["neighbors"]
+    gallery = ("queries.npy", "--context", "items.npy")
+    given, _ = refined(*gallery, "--results", "asked.npz", "--context-results", "own.npz")
+    assert np.allclose(given, refined(*gallery)[0], atol=1e-6)
+    refused = CliRunner().invoke(app, ["refine", "items.npy", "--context-results", "own.npz", "--out", "b.npy"])
+    assert refused.exit_code == 2 and "there is no gallery; add --context" in refused.stderr

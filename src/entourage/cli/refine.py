@@ -79,6 +79,17 @@ def refine(
         typer.Option(help="Without --model: number of neighbours each item attends to. Default: 12."),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What an index of yours found for each of VECTORS: .npz, .parquet or .csv, as `rerank --results` "
+            "takes it. Default: neighbours are searched.",
+        ),
+    ] = None,
+    context_results: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The same for each item of the gallery.")
+    ] = None,
     run: Annotated[
         Path | None, typer.Option(help="Folder for the whole run, for `entourage plot` and `entourage report`.")
     ] = None,
@@ -159,6 +170,8 @@ def refine(
         "--context-out": context_out,
         "--context-by": context_by,
         "--context-size": context_size,
+        "--results": results,
+        "--context-results": context_results,
         "--run": run,
         "--confidence": confidence,
         "--labels": labels,
@@ -185,6 +198,8 @@ def refine(
         context_size=context_size,
         neighbors=neighbors,
         steps=steps,
+        results=results,
+        context_results=context_results,
         run=run,
         labels=labels,
         context_labels=context_labels,

@@ -87,6 +87,7 @@ def test_a_paper_refiner_takes_them_too(vectors):
         (lambda v, ids: search(v, k=30, by=ids), "most lists name 19 neighbours; ask your index for more"),
         (lambda v, ids: search(v, k=8, by=ids + 9), "which is not in the gallery; wanted rows from 0 to 199"),
         (lambda v, ids: search(v, k=8, by=ids * 0.5), "hold float64; wanted ids"),
+        (lambda v, ids: search(v, k=8, by=list(ids * 0.5)), "hold float64; wanted ids"),
         (lambda v, ids: search(v, k=8, by=(ids, ids[:, :3])), "differ in length"),
         (lambda v, ids: search(v, k=8, by=ids.astype(str)), "the gallery has no ids; give rows"),
         (lambda v, ids: ContextRefiner().fit(v, np.arange(200) % 10, neighbors=ids), "leave them out here"),

@@ -61,10 +61,10 @@ def search(
     elif gallery is not None and not isinstance(gallery, SearchIndex):
         gallery = as_embeddings(gallery, name="the gallery")
     queries = as_embeddings(queries, name="the queries")
-    if not isinstance(by, str):
+    if not isinstance(check_by(by), str):
         among = gallery.items if isinstance(gallery, SearchIndex) else queries if gallery is None else gallery
         by = given_neighbors(by, queries, among, "by")
-    method, blocks = _search(queries, gallery, k, progress, check_by(by))  # checks k before room is made for it
+    method, blocks = _search(queries, gallery, k, progress, by)  # checks k before room is made for it
     rows = np.empty((len(queries), k), np.int64)
     similarities = np.empty((len(queries), k), np.float32)
     for block, found in blocks:

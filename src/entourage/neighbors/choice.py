@@ -52,8 +52,9 @@ def chosen(n_queries: int, n_items: int, dim: int, *, one_set: bool, memory: flo
 
 def check_by(by: Any) -> Any:
     """Refuse what names no way to search; neighbours that are given are one."""
-    if by == "":
+    if not hasattr(by, "__len__") or (isinstance(by, str) and not by):
         raise InputError(
-            f"by is {by!r}; wanted {AUTO}, {EXACT}, {NN_DESCENT}, or a text for faiss.index_factory such as HNSW16"
+            f"by is {by!r}; wanted {AUTO}, {EXACT}, {NN_DESCENT}, a text for faiss.index_factory such as HNSW16, or "
+            "neighbours: (ids, scores)"
         )
     return by

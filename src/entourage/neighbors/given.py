@@ -28,6 +28,9 @@ class GivenNeighbors:
     """(N, K) gallery rows, each once in a list; -1 where it is shorter."""
     name: str = "given neighbours"
 
+    def __len__(self) -> int:
+        return len(self.rows)
+
     def of(self, queries: NDArray[np.float32], rows: slice | IntArray, k: int) -> IntArray:
         """(n, K) all that is known of these rows of the set."""
         return self.rows[rows]
@@ -86,7 +89,8 @@ def given_neighbors(given: Any, queries: Embeddings, gallery: Embeddings, name: 
         ids, scores = given.rows, None
     else:
         ids, scores = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
-    lists = [as_column(each) for each in ids] if not isinstance(ids, np.ndarray) or ids.ndim != 2 else ids
+    is_table = isinstance(ids, np.ndarray) and ids.ndim == 2 and ids.dtype.kind != "O"
+    lists = ids if is_table else [as_column(each) for each in ids]
     if len(lists) != len(queries):
         raise InputError(f"{name} are {len(lists)} lists for {len(queries)} items; wanted one for each, in their order")
     if scores is not None and [len(each) for each in scores] != [len(each) for each in lists]:
@@ -100,6 +104,9 @@ def _filled(lists: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     if isinstance(lists, np.ndarray):
         return lists
     longest = max((len(each) for each in lists), default=0)
+    strange = next((each for each in lists if len(each) and each.dtype.kind not in "iuOU"), None)
+    if strange is not None:
+        return strange[None]  # refused, with its kind
     texts = any(len(each) and each.dtype.kind in "OU" for each in lists)
     filled = [
         np.pad(

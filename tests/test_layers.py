@@ -33,6 +33,7 @@ HEAVY = {
     "faiss": {"neighbors", "stores"},
     "fastapi": {"explorer", "serve"},
     "haystack": {"integrations"},
+    "huggingface_hub": {"encoders", "stores"},
     "jinja2": {"report"},
     "lancedb": {"integrations", "stores"},
     "langchain_core": {"integrations"},

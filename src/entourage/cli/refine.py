@@ -221,8 +221,7 @@ def refine(
     tables: list[Table | str] = [facts({**result.protocol, **result.metrics}, percent={"estimated_purity"})]
     if result.scores:
         tables.append(side_by_side(*result.scores.items()))
-    written = " and ".join(map(str, result.written.values()))
-    print_report(result.document(), as_json, *tables, f"Written to {written}")
+    print_report(result.document(), as_json, *tables, f"Written to {' and '.join(map(str, result.written.values()))}")
 
 
 def _stages(

@@ -187,9 +187,9 @@ class RefineRequest:
             )
         files = {"--out": self.out, "--context-out": self.context_out, "--confidence": self.confidence}
         check_apart(files | {"--run": self.run})
-        given = (self.vectors, self.context, self.model, self.labels, self.context_labels, self.texts)
-        given += (self.results, self.context_results)
-        check_kept((*files.values(), self.run), (*given, self.context_texts, self.pictures, self.root))
+        given = (self.vectors, self.context, self.model, self.labels, self.context_labels, self.texts, self.results)
+        others = (self.context_texts, self.context_results, self.pictures, self.root)
+        check_kept((*files.values(), self.run), (*given, *others))
         if self.run is not None:
             check_folder(self.run, overwrite=self.overwrite)
         if self.out is not None:

@@ -54,9 +54,9 @@ def fetched(
     require("huggingface_hub", f"there is no folder {name}, and fetching it from the Hugging Face hub")
     from huggingface_hub import snapshot_download
 
-    options: dict[str, Any] = {"revision": revision, "token": token, "local_files_only": local_files_only}
+    options: dict[str, Any] = {"revision": revision, "token": token, "cache_dir": cache_dir}
     try:
-        return Path(snapshot_download(str(name), cache_dir=cache_dir, ignore_patterns=_NEVER, **options))
+        return Path(snapshot_download(str(name), local_files_only=local_files_only, ignore_patterns=_NEVER, **options))
     except Exception as error:  # whatever the libraries that carry the request raise
         raise FileError(
             f"there is no folder {name}, and the Hugging Face hub or its local cache did not give it "

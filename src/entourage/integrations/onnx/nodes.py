@@ -1,11 +1,11 @@
 """A graph of ONNX, written down operator by operator: `nodes.Add(a, b)` adds a node and names its output."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-__all__ = ["OPSET", "Nodes", "Value"]
+__all__ = ["OPSET", "Nodes", "Value", "as_model"]
 
 Value = str | int | float | bool | np.ndarray
 """The name of a value in the graph, or a constant; Python's numbers become int64 and float32."""
@@ -74,17 +74,15 @@ class Nodes:
 
         return self.Cast(value, to=helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
 
-    def graph(
-        self, name: str, inputs: dict[str, tuple[type, list[Any]]], outputs: dict[str, tuple[type, list[Any]]]
-    ) -> Any:
-        """The whole graph, checked.
+    def graph(self, name: str, inputs: Mapping[str, tuple[type, Any]], outputs: Mapping[str, tuple[type, Any]]) -> Any:
+        """The whole graph.
 
         Parameters
         ----------
         name : str
         inputs, outputs : dict
-            By name, the kind of numbers and the shape, whose sizes may be names. An output is what a node of that
-            name gives: `nodes.add("Identity", value)` and `rename` make one.
+            By name, the kind of numbers and the shape, whose sizes may be names; None: of any shape. `rename` gives a
+            value the name of an output.
 
         Returns
         -------
@@ -92,7 +90,7 @@ class Nodes:
         """
         from onnx import helper
 
-        def described(values: dict[str, tuple[type, list[Any]]]) -> list[Any]:
+        def described(values: Mapping[str, tuple[type, Any]]) -> list[Any]:
             return [
                 helper.make_tensor_value_info(each, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape)
                 for each, (kind, shape) in values.items()

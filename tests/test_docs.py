@@ -50,7 +50,6 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:(?!entourage)")  # of libraries, among each other
 def test_blocks_run(page, folder_of_a_user):
     without = set()
     for language, source in blocks(page):

@@ -41,6 +41,7 @@ def test_our_search_finds_what_theirs_finds(labelled):
         knn_func(X, 3, X[:20], True)
 
 
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad:UserWarning")  # of their trainer
 def test_our_loss_trains_in_their_trainer(labelled):
     trainers = pytest.importorskip("pytorch_metric_learning.trainers")
     from entourage.integrations.metric_learning import MetricLoss

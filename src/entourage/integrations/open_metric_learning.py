@@ -116,7 +116,7 @@ def write_table(
     split = checked_column(splits, "splits", count, "picture").astype(str)
     wrong = np.flatnonzero(~np.isin(split, _SPLITS))
     if len(wrong):
-        raise InputError(f"the split of {paths[wrong[0]]} is {split[wrong[0]]!r}; wanted train or validation")
+        raise InputError(f"the split of {paths[wrong[0]]} is {str(split[wrong[0]])!r}; wanted train or validation")
     tested = split == "validation"
     query, gallery = (_role(flags, count, tested) for flags in (is_query, is_gallery))
     _check_roles(paths, known, tested, query, gallery)

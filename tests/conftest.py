@@ -4,7 +4,6 @@ import pytest
 import torch
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # tests ask nothing of a network
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 pytest.register_assert_rewrite("tests.cli.shop")  # an assertion that fails there shows its values, as in a test
 

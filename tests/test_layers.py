@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,7 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@cache
 def imported(source: str) -> set[str]:
     """Modules of entourage that a source imports, anywhere in it, without the leading `entourage.`."""
     found = set()
@@ -102,6 +104,7 @@ def imported(source: str) -> set[str]:
     return {name.removeprefix("entourage.") for name in found if name.startswith("entourage.")}
 
 
+@cache
 def libraries(source: str) -> set[str]:
     """The top-level packages that a source imports, anywhere in it but for type checkers, which load nothing."""
     tree, found = ast.parse(source), set()

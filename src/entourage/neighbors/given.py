@@ -106,7 +106,7 @@ def _filled(lists: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     longest = max((len(each) for each in lists), default=0)
     strange = next((each for each in lists if len(each) and each.dtype.kind not in "iuOU"), None)
     if strange is not None:
-        return strange[None]  # refused, with its kind
+        return np.asarray(strange)[None]  # refused, with its kind
     texts = any(len(each) and each.dtype.kind in "OU" for each in lists)
     filled = [
         np.pad(

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["refine"]
 
+_IN_MEMORY_ONLY = (  # options that stages do not know
+    *("--context", "--context-out", "--context-by", "--context-size", "--results", "--context-results"),
+    *("--k1", "--n-clusters", "--run", "--confidence", "--labels", "--context-labels", "--pictures", "--texts"),
+)
+
 
 def refine(
     vectors: Annotated[
@@ -73,6 +78,24 @@ def refine(
     context_size: Annotated[
         int | None,
         typer.Option(help="Items in a group (reciprocal) or chunk (nearest) of a run, 2 or more. Default: 7."),
+    ] = None,
+    k1: Annotated[
+        int | None,
+        typer.Option(
+            "--k1",
+            metavar="<int>",
+            min=1,
+            help="Reciprocal contexts of a run: how many nearest neighbours of an item are looked at. Default: 30.",
+        ),
+    ] = None,
+    n_clusters: Annotated[
+        int | None,
+        typer.Option(
+            metavar="<int>",
+            min=1,
+            help="Contexts of a run by kmeans, ward, spectral or birch: number of clusters. Default: an eighth of "
+            "the items.",
+        ),
     ] = None,
     neighbors: Annotated[
         int | None,
@@ -162,23 +185,11 @@ def refine(
     They are written in the same format, with ids and order preserved. A store, and a .npy of more than 1 GB in float32,
     is refined in stages, with little memory; what is interrupted can be resumed.
     """
+    given = dict(locals())
     from entourage.runs.streamed.refine import StreamedRequest
 
     in_stages = StreamedRequest(vectors, out, model, neighbors, steps, column, work, search, resume, overwrite)
-    in_memory_only = {
-        "--context": context,
-        "--context-out": context_out,
-        "--context-by": context_by,
-        "--context-size": context_size,
-        "--results": results,
-        "--context-results": context_results,
-        "--run": run,
-        "--confidence": confidence,
-        "--labels": labels,
-        "--context-labels": context_labels,
-        "--pictures": pictures,
-        "--texts": texts,
-    }
+    in_memory_only = {option: given[option[2:].replace("-", "_")] for option in _IN_MEMORY_ONLY}
     stages = _stages(in_stages, in_memory_only, engine, {"--ray-address": ray_address, "--partitions": partitions})
     if stages is not None:
         _refine_in_stages(in_stages, stages, as_json)
@@ -196,6 +207,8 @@ def refine(
         confidence=confidence,
         context_by=context_by,
         context_size=context_size,
+        k1=k1,
+        n_clusters=n_clusters,
         neighbors=neighbors,
         steps=steps,
         results=results,

@@ -39,13 +39,21 @@ class Convention:
     clustering: tuple[str, ...]
     """What its scores of a clustering are called: NMI and, where it has it, AMI."""
 
-    def measures(self, cutoffs: tuple[int, ...] | None = None, *, exclusions: bool = False) -> dict[str, Measure]:
+    def measures(
+        self,
+        cutoffs: tuple[int, ...] | None = None,
+        recalls: tuple[int, ...] | None = None,
+        *,
+        exclusions: bool = False,
+    ) -> dict[str, Measure]:
         """The metrics of each query that are reported, by name.
 
         Parameters
         ----------
         cutoffs : tuple of int, optional
             At which k to measure; by default those that are usual.
+        recalls : tuple of int, optional
+            At which k to measure recall@k alone, as the papers have it.
         exclusions : bool
             Whether cameras or sequences are known, for which the papers report more.
 
@@ -53,6 +61,11 @@ class Convention:
         -------
         dict of callable
         """
+        if recalls is not None and self.name != PAPERS:
+            raise InputError(
+                f"recall_at is {', '.join(map(str, recalls))}, which the convention {self.name} does not have; leave "
+                "it out, or choose the convention papers"
+            )
         if self.name == "oml":
             return _of_oml(_OML_AT if cutoffs is None else cutoffs)
         if self.name == "pml":
@@ -62,7 +75,7 @@ class Convention:
                     "precision_at_1; leave it out, or choose another convention"
                 )
             return {name: partial(measured, ours) for name, ours in _PML.items()}
-        return {name: partial(measured, name) for name in usual_names(cutoffs, exclusions=exclusions)}
+        return {name: partial(measured, name) for name in usual_names(cutoffs, recalls=recalls, exclusions=exclusions)}
 
 
 CONVENTIONS = {

@@ -111,6 +111,7 @@ def evaluate(
     gallery: Any = None,
     gallery_labels: Any = None,
     at: int | Iterable[int] | None = None,
+    recall_at: int | Iterable[int] | None = None,
     convention: str = PAPERS,
     no_match: str | None = None,
     nmi: bool = True,
@@ -131,6 +132,8 @@ def evaluate(
         The labels of the gallery; needed if there is one.
     at : int or iterable of int, optional
         At which k to measure recall@k, precision@k, nDCG@k and MRR@k, instead of the usual ones, such as (1, 5, 10).
+    recall_at : int or iterable of int, optional
+        At which k to measure recall@k alone, as tables of papers have it, such as (1, 10, 20, 40); not with `at`.
     convention : {"papers", "pml", "oml"}
         Whose metrics to report, by the names and definitions they have there: the papers' and ours, those of
         pytorch-metric-learning's AccuracyCalculator, or those of Open Metric Learning.
@@ -164,7 +167,7 @@ def evaluate(
     target = None if gallery is None else as_embeddings(gallery, gallery_labels, name="the gallery")
     if target is not None and target.labels is None:
         raise InputError("a gallery was given without gallery_labels; wanted one label per gallery item: add them")
-    rules: dict[str, Any] = {"at": at, "convention": convention, "no_match": no_match}
+    rules: dict[str, Any] = {"at": at, "recall_at": recall_at, "convention": convention, "no_match": no_match}
     return evaluate_embeddings(queries, target, **rules, nmi=nmi, seed=seed, progress=progress)
 
 
@@ -174,6 +177,7 @@ def evaluate_embeddings(
     gallery: Embeddings | None = None,
     *,
     at: int | Iterable[int] | None = None,
+    recall_at: int | Iterable[int] | None = None,
     convention: str = PAPERS,
     no_match: str | None = None,
     junk: str | int | None = None,
@@ -196,6 +200,8 @@ def evaluate_embeddings(
     at : int or iterable of int, optional
         At which k to measure recall@k, precision@k, nDCG@k and MRR@k, instead of the usual ones; recall@1 is always
         among them.
+    recall_at : int or iterable of int, optional
+        At which k to measure recall@k alone, instead of the usual ones; not with `at`.
     convention : {"papers", "pml", "oml"}
         Whose metrics to report; see `evaluate`.
     no_match : {"zero", "drop"}, optional
@@ -215,7 +221,10 @@ def evaluate_embeddings(
     """
     rules, no_match = convention_of(convention, no_match)
     metrics.check_no_match(no_match)
+    if at is not None and recall_at is not None:
+        raise InputError(f"at is {at} and recall_at is {recall_at}; wanted one of them: leave one out")
     cutoffs = None if at is None else check_cutoffs(at)
+    recalls = None if recall_at is None else check_cutoffs(recall_at, "recall_at")
     target = queries if gallery is None else gallery
     searched = target
     target = without_junk(queries, target, junk)
@@ -225,9 +234,9 @@ def evaluate_embeddings(
         raise InputError("the query is the only item to search in; wanted at least one other: add more items")
     check_same_encoder(queries, target)
     _check_matches(count_matches(query_codes, gallery_codes, own_rows))
-    check_depth(cutoffs or (), len(target) - bool((own_rows >= 0).all()))
+    check_depth(cutoffs or recalls or (), len(target) - bool((own_rows >= 0).all()))
     left_out = groups_left_out(queries, target)
-    measures = rules.measures(cutoffs, exclusions=left_out is not None)
+    measures = rules.measures(cutoffs, recalls, exclusions=left_out is not None)
     per_query = _rank_and_score(queries, target, query_codes, gallery_codes, left_out, measures, progress)
     matches = per_query.pop("matches").astype(np.int64)
     _check_matches(matches)

@@ -18,6 +18,7 @@ from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS, RefinerSettin
 from entourage.refiner.universal import fit_universal, neighbors_needed, universal_network
 from entourage.refiner.voting import Votes, left_as_they_are
 from entourage.runtime.checks import check_whole
+from entourage.runtime.devices import on_device
 from entourage.runtime.extras import needs_training
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
@@ -99,6 +100,7 @@ class ContextRefiner(RefiningEstimator):
         *,
         protect: str | Iterable[str] | None = None,
         neighbors: Any = None,
+        device: str = "auto",
         progress: ShowProgress = None,
     ) -> "ContextRefiner":
         """Learn from labels; without labels, use the universal scorer if it is expected to help.
@@ -116,6 +118,9 @@ class ContextRefiner(RefiningEstimator):
             What an index of yours found for each row of X, of which exact similarities choose; see `search`. 24
             or more of each are best.
             Without labels alone: rehearsals search classes of their own.
+        device : str
+            Where neighbours are searched: auto, cpu, cuda or cuda:1; auto takes CUDA if there is any. What learns is
+            small, and learns on the processor.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -124,7 +129,8 @@ class ContextRefiner(RefiningEstimator):
         ContextRefiner
             This refiner. Each of report()["warnings"] is also issued as an EntourageWarning.
         """
-        self._learn(X, y, progress, protect, neighbors)
+        with on_device(device):
+            self._learn(X, y, progress, protect, neighbors)
         self._warn()
         return self
 

@@ -115,7 +115,7 @@ class PaperNetwork(nn.Module):
         known = known or KnownNeighbors()
         given = known.of_gallery if gallery is items else known.of_items
         rows = _context(items, SearchIndex(gallery), n_neighbors, progress, given)
-        e, among, context = self._tensors(items.vectors, gallery.vectors, rows)
+        e, among, context = self.placed(items.vectors, gallery.vectors, rows)
         if not last_only or not n_steps:
             yield self.finish(e).numpy(force=True), None, rows
         for t, (state, weights) in enumerate(self.steps(e, among, context, n_steps, kept=not last_only), start=1):
@@ -153,7 +153,7 @@ class PaperNetwork(nn.Module):
         known: KnownNeighbors | None = None,
     ) -> "PreparedGallery":
         """Prepare what the gallery offers to any query in each block, and keep it: T tables of (M, 2d)."""
-        (among,) = self._tensors(gallery.vectors)
+        (among,) = self.placed(gallery.vectors)
         offers = []
         for t, block in enumerate(self.attention_blocks()[:n_steps], start=1):
             offers.append(block.offer(among, finished=True))
@@ -163,7 +163,7 @@ class PaperNetwork(nn.Module):
         index.make_ready()
         return PreparedGallery(self, index, n_neighbors, offers)
 
-    def _tensors(self, *arrays: np.ndarray) -> list[Tensor]:
+    def placed(self, *arrays: np.ndarray) -> list[Tensor]:
         """The arrays where the weights are; on the processor they are not copied."""
         device = next(self.parameters()).device
         return [torch.from_dlpack(array).to(device) for array in arrays]
@@ -189,7 +189,7 @@ class PreparedGallery:
     @torch.no_grad()
     def refine_given(self, items: Embeddings, rows: IntArray) -> FloatArray:
         """Refine items (N, out) as `refine` does, with neighbours already found, rows (N, k) of the gallery."""
-        e, context = self.network._tensors(items.vectors, rows)
+        e, context = self.network.placed(items.vectors, rows)
         # There are fewer offers than blocks where the gallery was prepared for an early exit.
         for block, offer in zip(self.network.attention_blocks(), self.offers, strict=False):
             e, _ = block.refined(e, offer, context)

@@ -1,5 +1,9 @@
+import os
+
 import pytest
 import torch
+
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # tests ask nothing of a network
 
 pytest.register_assert_rewrite("tests.cli.shop")  # an assertion that fails there shows its values, as in a test
 

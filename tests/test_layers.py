@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ ROOT = Path(entourage.__file__).parent
 # From top to bottom; a module may import what lies strictly below it, or its own package.
 LAYERS = [
     {"cli"},
-    {"demo", "engine", "explorer", "report", "serve"},
+    {"demo", "engine", "explorer", "integrations", "report", "serve"},
     {"runs"},
     {"comparison"},
     {"baselines", "systems"},
@@ -26,31 +27,41 @@ LAYERS = [
     {"errors"},
 ]
 HEIGHT = {room: -depth for depth, layer in enumerate(LAYERS) for room in layer}
-MOST_LAYERS, MOST_NAMES = 11, 24
+MOST_LAYERS, MOST_NAMES = 11, 25
 
 # The rooms a heavy library is imported in; equality, so that a room that no longer needs it goes.
 HEAVY = {
     "faiss": {"neighbors", "stores"},
     "fastapi": {"explorer", "serve"},
+    "haystack": {"integrations"},
+    "huggingface_hub": {"encoders", "stores"},
     "jinja2": {"report"},
-    "lancedb": {"stores"},
+    "lancedb": {"integrations", "stores"},
+    "langchain_core": {"integrations"},
+    "llama_index": {"integrations"},
     "matplotlib": {"data", "figures"},  # data: the fonts it ships are what the built-in glyphs are drawn with
+    "model2vec": {"integrations"},
     "numba": {"runtime"},
     "psycopg": {"stores"},
+    "onnx": {"integrations"},
     "pymilvus": {"stores"},
     "pynndescent": {"neighbors"},
     "pytorch_metric_learning": {"training"},
     "qdrant_client": {"stores"},
     "ray": {"engine"},
+    "sentence_transformers": {"integrations"},
     "transformers": {"encoders"},
     "uvicorn": {"explorer", "serve"},
     # What learns, and what pictures become on their way into it; devices, threads and processes are torch's own.
-    "torch": {"baselines", "data", "encoders", "evaluation", "neighbors", "refiner", "runtime", "systems", "training"},
+    "torch": {
+        *("baselines", "data", "encoders", "evaluation", "integrations", "neighbors", "refiner", "runtime", "systems"),
+        "training",
+    },
 }
 
 VAGUE = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
 # A room on its own although one other room alone imports it: what a user runs, not what code shares.
-ENTRIES = {"baselines", "cli", "comparison", "demo", "engine", "explorer", "report", "serve"}
+ENTRIES = {"baselines", "cli", "comparison", "demo", "engine", "explorer", "integrations", "report", "serve"}
 
 DATASETS = re.compile(r"glyphs?|cub(200)?|cars196|sop|in-?shop|market-?1501|mnist|omniglot", re.IGNORECASE)
 MAY_NAME_DATASETS = {
@@ -80,6 +91,7 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@cache
 def imported(source: str) -> set[str]:
     """Modules of entourage that a source imports, anywhere in it, without the leading `entourage.`."""
     found = set()
@@ -93,6 +105,7 @@ def imported(source: str) -> set[str]:
     return {name.removeprefix("entourage.") for name in found if name.startswith("entourage.")}
 
 
+@cache
 def libraries(source: str) -> set[str]:
     """The top-level packages that a source imports, anywhere in it but for type checkers, which load nothing."""
     tree, found = ast.parse(source), set()

@@ -26,6 +26,7 @@ NEEDED = {
     "embed": ["v.npz", "--model", "nothing", "--out", "out.npz"],
     "explore": ["--vectors", "v.npz", "--port", "0", "--no-browser"],
     "evaluate": ["v.npz", "--no-nmi"],
+    "export": ["--out", "out.onnx"],
     "fit": ["v.npz", "--out", "out"],
     "plot": ["drift", "nothing", "--out", "out.png"],
     "refine": ["v.npz", "--out", "out.npz"],
@@ -115,7 +116,9 @@ def wrong(chosen: list[list[str]]) -> list[str]:
 
 
 def _again(line: list[str]) -> list[str]:
-    return ["--overwrite"] if line[0] in ("embed", "fit", "plot", "refine", "report", "rerank", "train") else []
+    return (
+        ["--overwrite"] if line[0] in ("embed", "export", "fit", "plot", "refine", "report", "rerank", "train") else []
+    )
 
 
 def test_commands_refuse_what_an_option_cannot_mean(shop):

@@ -183,6 +183,7 @@ def test_the_protocol_names_every_convention():
         "without_match": "counted as 0",
         "similarity": "cosine",
         "neighbors": "exact, ties by id",
+        "convention": "papers",
         "ndcg@k": "binary relevance, log2 discount, relative to the best min(k, R) places",
         "mrr": "first match in the whole ranking",
         "map@r": "divided by R",

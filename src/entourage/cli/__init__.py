@@ -18,6 +18,7 @@ from entourage.cli.doctor import doctor
 from entourage.cli.embed import embed
 from entourage.cli.evaluate import evaluate
 from entourage.cli.explore import explore
+from entourage.cli.export import export
 from entourage.cli.fit import fit
 from entourage.cli.output import lenient_output
 from entourage.cli.plot import plot
@@ -38,6 +39,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     fit,
     refine,
     rerank,
+    export,
     serve,
     evaluate,
     compare,

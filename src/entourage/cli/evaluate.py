@@ -50,9 +50,19 @@ def evaluate(
             metavar="K,K,...",
         ),
     ] = None,
+    convention: Annotated[
+        str,
+        typer.Option(
+            help="Whose metrics to report, by their names and definitions: papers (and ours), pml "
+            "(pytorch-metric-learning) or oml (Open Metric Learning)."
+        ),
+    ] = "papers",
     no_match: Annotated[
-        str, typer.Option(help="How to count queries without a match: zero (as in the papers) or drop.")
-    ] = "zero",
+        str | None,
+        typer.Option(
+            help="How to count queries without a match: zero (as in the papers) or drop. Default: as the convention."
+        ),
+    ] = None,
     junk: Annotated[
         str | None, typer.Option(help="Label of junk items in the gallery, which count neither as right nor as wrong.")
     ] = None,
@@ -78,6 +88,7 @@ def evaluate(
 
     from entourage.comparison.splits import judged
     from entourage.evaluation import evaluate_embeddings
+    from entourage.evaluation.conventions import convention_of
     from entourage.runtime.progress import terminal_progress
     from entourage.runtime.warnings import collected_warnings
     from entourage.stores import read_vectors, warn_if_one_is_refined
@@ -93,6 +104,7 @@ def evaluate(
     if gallery is not None and split is not None:
         raise InputError(f"--gallery is {gallery} and --split is {split}; wanted one of them: leave one out")
     asked, recalls = cutoffs(at), cutoffs(recall_at, "--recall-at")
+    convention_of(convention, no_match)[0].measures(asked, recalls)  # refused before files are read
     columns = {"id_column": id_column, "label_column": label_column}
     items = read_vectors(vectors, labels=labels, exclusions=exclusions, **columns)
     check_labelled(items, vectors, "--labels")
@@ -111,17 +123,8 @@ def evaluate(
         if gallery is not None:
             warn_if_one_is_refined(vectors, gallery)
     with terminal_progress(log=not as_json, patient=True) as progress:
-        scores = evaluate_embeddings(
-            items,
-            target,
-            at=asked,
-            recall_at=recalls,
-            no_match=no_match,
-            junk=junk,
-            nmi=nmi,
-            seed=seed,
-            progress=progress,
-        )
+        rules = {"at": asked, "recall_at": recalls, "convention": convention, "no_match": no_match, "junk": junk}
+        scores = evaluate_embeddings(items, target, **rules, nmi=nmi, seed=seed, progress=progress)
     warnings += scores.warnings
     print_warnings(warnings)
     document = scores.document() | {"warnings": warnings}

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["refine"]
 
+_IN_MEMORY_ONLY = (  # options that stages do not know
+    *("--context", "--context-out", "--context-by", "--context-size", "--results", "--context-results"),
+    *("--k1", "--n-clusters", "--run", "--confidence", "--labels", "--context-labels", "--pictures", "--texts"),
+)
+
 
 def refine(
     vectors: Annotated[
@@ -99,6 +104,17 @@ def refine(
         typer.Option(help="Without --model: number of neighbours each item attends to. Default: 12."),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What an index of yours found for each of VECTORS: .npz, .parquet or .csv, as `rerank --results` "
+            "takes it. Default: neighbours are searched.",
+        ),
+    ] = None,
+    context_results: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The same for each item of the gallery.")
+    ] = None,
     run: Annotated[
         Path | None, typer.Option(help="Folder for the whole run, for `entourage plot` and `entourage report`.")
     ] = None,
@@ -163,23 +179,11 @@ def refine(
     They are written in the same format, with ids and order preserved. A store, and a .npy of more than 1 GB in float32,
     is refined in stages, with little memory; what is interrupted can be resumed.
     """
+    given = dict(locals())
     from entourage.runs.streamed.refine import StreamedRequest
 
     in_stages = StreamedRequest(vectors, out, model, neighbors, steps, column, work, search, resume, overwrite)
-    in_memory_only = {
-        "--context": context,
-        "--context-out": context_out,
-        "--context-by": context_by,
-        "--context-size": context_size,
-        "--k1": k1,
-        "--n-clusters": n_clusters,
-        "--run": run,
-        "--confidence": confidence,
-        "--labels": labels,
-        "--context-labels": context_labels,
-        "--pictures": pictures,
-        "--texts": texts,
-    }
+    in_memory_only = {option: given[option[2:].replace("-", "_")] for option in _IN_MEMORY_ONLY}
     stages = _stages(in_stages, in_memory_only, engine, {"--ray-address": ray_address, "--partitions": partitions})
     if stages is not None:
         _refine_in_stages(in_stages, stages, as_json)
@@ -201,6 +205,8 @@ def refine(
         n_clusters=n_clusters,
         neighbors=neighbors,
         steps=steps,
+        results=results,
+        context_results=context_results,
         run=run,
         labels=labels,
         context_labels=context_labels,
@@ -222,8 +228,7 @@ def refine(
     tables: list[Table | str] = [facts({**result.protocol, **result.metrics}, percent={"estimated_purity"})]
     if result.scores:
         tables.append(side_by_side(*result.scores.items()))
-    written = " and ".join(map(str, result.written.values()))
-    print_report(result.document(), as_json, *tables, f"Written to {written}")
+    print_report(result.document(), as_json, *tables, f"Written to {' and '.join(map(str, result.written.values()))}")
 
 
 def _stages(

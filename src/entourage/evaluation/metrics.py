@@ -23,6 +23,8 @@ from entourage.runtime.config import check_known
 from entourage.values import FloatArray, IntArray
 
 __all__ = [
+    "CLUSTERING",
+    "adjusted_mutual_information",
     "average_precision",
     "average_precision_at",
     "average_precision_at_r",
@@ -195,3 +197,26 @@ def normalized_mutual_information(labels: ArrayLike, clusters: ArrayLike) -> flo
     from sklearn.metrics import normalized_mutual_info_score
 
     return float(normalized_mutual_info_score(labels, clusters, average_method="arithmetic"))
+
+
+def adjusted_mutual_information(labels: ArrayLike, clusters: ArrayLike) -> float:
+    """AMI with arithmetic normalisation: NMI with what chance alone would give taken away.
+
+    Parameters
+    ----------
+    labels : array-like of shape (N,)
+    clusters : array-like of shape (N,)
+        The cluster of each item.
+
+    Returns
+    -------
+    float
+        1 at most; about 0 for clusters drawn at random.
+    """
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    return float(adjusted_mutual_info_score(labels, clusters, average_method="arithmetic"))
+
+
+CLUSTERING = {"nmi": normalized_mutual_information, "ami": adjusted_mutual_information}
+"""Scores of a clustering, by name: of labels (N,) and clusters (N,)."""

@@ -17,15 +17,21 @@ from numpy.typing import NDArray
 from entourage.errors import InputError
 from entourage.evaluation import metrics
 from entourage.evaluation.clustering import MOST_ITERATIONS, kmeans
+from entourage.evaluation.conventions import PAPERS, Convention, Measure, convention_of
 from entourage.evaluation.exclusions import described_rules, groups_left_out, without_junk
 from entourage.evaluation.hits import count_matches, find_hits
-from entourage.evaluation.names import MAP_AT, check_cutoffs, check_depth, measured, usual_names
+from entourage.evaluation.names import MAP_AT, check_cutoffs, check_depth
 from entourage.neighbors import check_same_encoder, own_gallery_rows
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.values import Embeddings, IntArray, as_embeddings, labels_of, shared_codes
 
 __all__ = ["Scores", "evaluate", "evaluate_embeddings"]
+
+_NO_PRECISION = (
+    "{count} queries have no match, for which Open Metric Learning divides by zero: precision@k is left out; leave out "
+    "those queries, or choose another convention"
+)
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,8 @@ def evaluate(
     gallery_labels: Any = None,
     at: int | Iterable[int] | None = None,
     recall_at: int | Iterable[int] | None = None,
-    no_match: str = "zero",
+    convention: str = PAPERS,
+    no_match: str | None = None,
     nmi: bool = True,
     seed: int = 0,
     progress: ShowProgress = None,
@@ -127,9 +134,12 @@ def evaluate(
         At which k to measure recall@k, precision@k, nDCG@k and MRR@k, instead of the usual ones, such as (1, 5, 10).
     recall_at : int or iterable of int, optional
         At which k to measure recall@k alone, as tables of papers have it, such as (1, 10, 20, 40); not with `at`.
-    no_match : {"zero", "drop"}
+    convention : {"papers", "pml", "oml"}
+        Whose metrics to report, by the names and definitions they have there: the papers' and ours, those of
+        pytorch-metric-learning's AccuracyCalculator, or those of Open Metric Learning.
+    no_match : {"zero", "drop"}, optional
         Whether queries without a match in the gallery count as 0, as in the papers, or are left out, as in
-        pytorch-metric-learning.
+        pytorch-metric-learning. Default: as the convention has it.
     nmi : bool, default True
         Whether to cluster the queries for NMI, which is slow for many classes.
     seed : int, default 0
@@ -157,9 +167,8 @@ def evaluate(
     target = None if gallery is None else as_embeddings(gallery, gallery_labels, name="the gallery")
     if target is not None and target.labels is None:
         raise InputError("a gallery was given without gallery_labels; wanted one label per gallery item: add them")
-    return evaluate_embeddings(
-        queries, target, at=at, recall_at=recall_at, no_match=no_match, nmi=nmi, seed=seed, progress=progress
-    )
+    rules: dict[str, Any] = {"at": at, "recall_at": recall_at, "convention": convention, "no_match": no_match}
+    return evaluate_embeddings(queries, target, **rules, nmi=nmi, seed=seed, progress=progress)
 
 
 @shows_progress
@@ -169,7 +178,8 @@ def evaluate_embeddings(
     *,
     at: int | Iterable[int] | None = None,
     recall_at: int | Iterable[int] | None = None,
-    no_match: str = "zero",
+    convention: str = PAPERS,
+    no_match: str | None = None,
     junk: str | int | None = None,
     nmi: bool = True,
     seed: int = 0,
@@ -192,8 +202,10 @@ def evaluate_embeddings(
         among them.
     recall_at : int or iterable of int, optional
         At which k to measure recall@k alone, instead of the usual ones; not with `at`.
-    no_match : {"zero", "drop"}
-        Whether queries without a match in the gallery count as 0 or are left out.
+    convention : {"papers", "pml", "oml"}
+        Whose metrics to report; see `evaluate`.
+    no_match : {"zero", "drop"}, optional
+        Whether queries without a match in the gallery count as 0 or are left out; by default as the convention has it.
     junk : str or int, optional
         The label of gallery items that are neither right nor wrong, and are left out.
     nmi : bool, default True
@@ -207,6 +219,7 @@ def evaluate_embeddings(
     -------
     Scores
     """
+    rules, no_match = convention_of(convention, no_match)
     metrics.check_no_match(no_match)
     if at is not None and recall_at is not None:
         raise InputError(f"at is {at} and recall_at is {recall_at}; wanted one of them: leave one out")
@@ -223,20 +236,26 @@ def evaluate_embeddings(
     _check_matches(count_matches(query_codes, gallery_codes, own_rows))
     check_depth(cutoffs or recalls or (), len(target) - bool((own_rows >= 0).all()))
     left_out = groups_left_out(queries, target)
-    names = usual_names(cutoffs, recalls=recalls, exclusions=left_out is not None)
-    per_query = _rank_and_score(queries, target, query_codes, gallery_codes, left_out, names, progress)
+    measures = rules.measures(cutoffs, recalls, exclusions=left_out is not None)
+    per_query = _rank_and_score(queries, target, query_codes, gallery_codes, left_out, measures, progress)
     matches = per_query.pop("matches").astype(np.int64)
     _check_matches(matches)
     values = {name: metrics.mean(column, matches, no_match) for name, column in per_query.items()}
+    nmi = nmi and bool(rules.clustering)
     if nmi:
         by_id = np.argsort(queries.ids, kind="stable")  # so that the order of the rows does not matter
         clusters = kmeans(queries.vectors[by_id], len(np.unique(query_codes)), seed, progress=progress)
-        values["nmi"] = metrics.normalized_mutual_information(query_codes[by_id], clusters)
+        for name in rules.clustering:
+            values[name] = metrics.CLUSTERING[name.lower()](query_codes[by_id], clusters)
     messages = ("the gallery has one class: whatever is found there is right",) * (len(np.unique(gallery_codes)) == 1)
+    if rules.name == "oml" and (matches == 0).any():
+        for name in [name for name in values if name.startswith("precision@")]:
+            del values[name], per_query[name]
+        messages += (_NO_PRECISION.format(count=int((matches == 0).sum())),)
     for message in messages:
         warn_caller(message)
-    protocol = _protocol(queries, target, searched is queries, own_rows, matches, no_match, nmi, seed)
-    protocol |= {} if cutoffs is None else {"precision@k": "divided by k", "mrr@k": "0 beyond k"}
+    protocol = _protocol(queries, target, searched is queries, own_rows, matches, no_match)
+    protocol |= _definitions(rules, cutoffs) | {"nmi": _nmi_protocol(queries, seed) if nmi else "skipped"}
     protocol |= described_rules(target, len(searched) - len(target), junk)
     return Scores(values, protocol, per_query, messages)
 
@@ -255,15 +274,15 @@ def _rank_and_score(
     query_codes: IntArray,
     gallery_codes: IntArray,
     left_out: tuple[IntArray, IntArray] | None,
-    names: list[str],
+    measures: dict[str, Measure],
     progress: Progress | None,
 ) -> dict[str, NDArray[np.float64]]:
-    """The named metrics of each query, (N,) by name, and R under the name "matches"."""
+    """The metrics of each query, (N,) by name, and R under the name "matches"."""
     blocks = []
     for block, hits in find_hits(queries, gallery, query_codes, gallery_codes, left_out):
         found = hits.counted()  # R, as all matches are ranked
         matches = found.astype(np.int64)
-        blocks.append({"matches": found} | {name: measured(name, hits, matches) for name in names})
+        blocks.append({"matches": found} | {name: measure(hits, matches) for name, measure in measures.items()})
         if progress:
             progress("ranking", block.stop, len(queries))
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
@@ -276,28 +295,44 @@ def _protocol(
     own_rows: IntArray,
     matches: IntArray,
     no_match: str,
-    nmi: bool,
-    seed: int,
 ) -> dict[str, Any]:
-    n_classes = len(np.unique(labels_of(queries)))
     return {
         "queries": len(queries),
         "gallery": len(gallery),
         "gallery_is": "the queries themselves" if same_set else "a separate set",
         "self_matches_removed_by_id": int((own_rows >= 0).sum()),
-        "classes": n_classes,
+        "classes": len(np.unique(labels_of(queries))),
         "queries_without_match": int((matches == 0).sum()),
         "without_match": "counted as 0" if no_match == "zero" else "left out",
         "similarity": "cosine",
         "neighbors": "exact, ties by id",
+    }
+
+
+def _definitions(rules: Convention, cutoffs: tuple[int, ...] | None) -> dict[str, str]:
+    """What the metrics of a convention mean, where tools differ."""
+    if rules.name == "pml":
+        return {
+            "convention": "pml: as AccuracyCalculator(k=None) of pytorch-metric-learning",
+            "mean_average_precision": "whole ranking, divided by R",
+            "mean_average_precision_at_r": "divided by R",
+        }
+    if rules.name == "oml":
+        return {
+            "convention": "oml: as calc_retrieval_metrics of Open Metric Learning",
+            "precision@k": "divided by min(k, R)",
+            "map@k": "divided by how many of the first k match",
+        }
+    return {
+        "convention": rules.name,
         "ndcg@k": "binary relevance, log2 discount, relative to the best min(k, R) places",
         "mrr": "first match in the whole ranking",
         "map@r": "divided by R",
         f"map@{MAP_AT}": f"divided by min({MAP_AT}, R)",
-        "nmi": _nmi_protocol(n_classes, seed) if nmi else "skipped",
-    }
+    } | ({} if cutoffs is None else {"precision@k": "divided by k", "mrr@k": "0 beyond k"})
 
 
-def _nmi_protocol(n_classes: int, seed: int) -> str:
+def _nmi_protocol(queries: Embeddings, seed: int) -> str:
+    n_classes = len(np.unique(labels_of(queries)))
     start = f"one greedy k-means++ start, at most {MOST_ITERATIONS} iterations"
     return f"k-means on the queries, {n_classes} clusters, {start}, arithmetic mean, seed {seed}"

@@ -8,6 +8,7 @@ import numpy as np
 
 from entourage.errors import InputError
 from entourage.neighbors.choice import AUTO, EXACT, NN_DESCENT, check_by, chosen
+from entourage.neighbors.given import GivenNeighbors, given_neighbors
 from entourage.neighbors.index import SearchIndex
 from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
@@ -20,7 +21,7 @@ _LONGEST_LIST = 128  # of neighbours: for longer ones an index has to look at to
 
 @shows_progress
 def search(
-    queries: Any, gallery: Any = None, k: int = 8, *, by: str = AUTO, progress: ShowProgress = None
+    queries: Any, gallery: Any = None, k: int = 8, *, by: Any = AUTO, progress: ShowProgress = None
 ) -> Neighbors:
     """Find the k gallery items most similar to each query: exactly, unless there are too many to compare.
 
@@ -36,10 +37,11 @@ def search(
         more than once.
     k : int, default 8
         How many neighbours to find of each query.
-    by : str, default "auto"
+    by : str or neighbours, default "auto"
         "exact"; "nn-descent", where the queries are searched among themselves; or an index of faiss, by the text that
         `faiss.index_factory` takes, such as "HNSW16" or "IVF1024,SQ8". "auto" is exact up to 8 billion pairs, which a
-        set of 130,000 items has, and for more than 128 neighbours; else it is an index, if faiss is installed.
+        set of 130,000 items has, and for more than 128 neighbours; else it is an index, if faiss is installed. Or what
+        an index of yours has found: (ids, scores), ids alone or Neighbors, of which exact similarities choose.
     progress : bool or callable, optional
         True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -59,7 +61,10 @@ def search(
     elif gallery is not None and not isinstance(gallery, SearchIndex):
         gallery = as_embeddings(gallery, name="the gallery")
     queries = as_embeddings(queries, name="the queries")
-    method, blocks = _search(queries, gallery, k, progress, check_by(by))  # checks k before room is made for it
+    if not isinstance(check_by(by), str):
+        among = gallery.items if isinstance(gallery, SearchIndex) else queries if gallery is None else gallery
+        by = given_neighbors(by, queries, among, "by")
+    method, blocks = _search(queries, gallery, k, progress, by)  # checks k before room is made for it
     rows = np.empty((len(queries), k), np.int64)
     similarities = np.empty((len(queries), k), np.float32)
     for block, found in blocks:
@@ -92,7 +97,7 @@ def _search(
     gallery: Embeddings | SearchIndex | None,
     k: int,
     progress: Progress | None = None,
-    by: str = EXACT,
+    by: str | GivenNeighbors = EXACT,
 ) -> tuple[str, Iterator[tuple[slice, Neighbors]]]:
     """How the neighbours are found, and the neighbours."""
     check_whole("k", k, least=1)
@@ -117,10 +122,14 @@ def _search(
     else:
         from entourage.neighbors.approximate import approximate_top_k, prepared
 
+        if isinstance(by, GivenNeighbors) and k > by.usable(own_rows):
+            raise InputError(
+                f"k is {k}, but most lists name {by.usable(own_rows)} neighbours; ask your index for more, or lower k"
+            )
         if by == NN_DESCENT and not one_set:
             raise InputError(f"by is {by} for a gallery; it searches a set within itself: leave the gallery out")
         gallery_vectors = index.items.vectors
-        candidates = prepared(by, gallery_vectors, k, progress=progress)
+        candidates = by if isinstance(by, GivenNeighbors) else prepared(by, gallery_vectors, k, progress=progress)
         method, blocks = approximate_top_k(
             candidates, queries.vectors, gallery_vectors, k, own_rows, index.id_rank, progress=progress
         )

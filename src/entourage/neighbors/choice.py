@@ -1,5 +1,7 @@
 """How a set is searched where nobody says how: exactly as long as that is quicker, then by an index."""
 
+from typing import Any
+
 from entourage.errors import InputError
 from entourage.runtime.extras import is_installed
 
@@ -48,10 +50,11 @@ def chosen(n_queries: int, n_items: int, dim: int, *, one_set: bool, memory: flo
     return f"IVF{_LISTS},PQ{parts}"
 
 
-def check_by(by: str) -> str:
-    """Refuse what names no way to search."""
-    if not isinstance(by, str) or not by:
+def check_by(by: Any) -> Any:
+    """Refuse what names no way to search; neighbours that are given are one."""
+    if not hasattr(by, "__len__") or (isinstance(by, str) and not by):
         raise InputError(
-            f"by is {by!r}; wanted {AUTO}, {EXACT}, {NN_DESCENT}, or a text for faiss.index_factory such as HNSW16"
+            f"by is {by!r}; wanted {AUTO}, {EXACT}, {NN_DESCENT}, a text for faiss.index_factory such as HNSW16, or "
+            "neighbours: (ids, scores)"
         )
     return by

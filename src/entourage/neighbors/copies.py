@@ -7,11 +7,14 @@ from typing import Protocol
 import numpy as np
 
 from entourage.neighbors import search
+from entourage.neighbors.given import GivenNeighbors
 from entourage.runtime.progress import Progress
 from entourage.values import BoolArray, Embeddings, FloatArray, IntArray, Neighbors
 
 __all__ = [
+    "COPY",
     "LOOK_AT",
+    "ROUNDING",
     "ROUNDS",
     "SPARE",
     "Searched",
@@ -24,8 +27,8 @@ __all__ = [
     "search_distinct",
 ]
 
-_COPY = 0.002  # of the usual squared distance
-_ROUNDING = 5e-7  # of the similarity of a vector to itself
+COPY = 0.002  # of the usual squared distance
+ROUNDING = 5e-7  # of the similarity of a vector to itself
 LOOK_AT = 8
 """Neighbours looked up where lists ended in copies."""
 SPARE = 8
@@ -57,6 +60,8 @@ class _InMemory:
 
     items: Embeddings
     progress: Progress | None = None
+    given: GivenNeighbors | None = None
+    """Neighbours of all items, if they are known."""
 
     @property
     def rank(self) -> IntArray:
@@ -65,6 +70,9 @@ class _InMemory:
         return rank
 
     def within(self, rows: IntArray | None, k: int) -> Neighbors:
+        if rows is None and self.given is not None:
+            k = min(k, self.given.usable(np.arange(len(self.items))))
+            return search(self.items, k=k, by=self.given, progress=self.progress)
         return search(self.items if rows is None else self.items.take(rows), k=k, progress=self.progress)
 
     def of_some(self, some: IntArray, rows: IntArray, k: int) -> Neighbors:
@@ -97,8 +105,8 @@ def copy_similarity(items: Embeddings) -> float:
 
 def copies_from(mean: FloatArray) -> float:
     """`copy_similarity` of a set of unit vectors whose mean (d,) is known."""
-    usual = max(1 - float(mean @ mean), _ROUNDING)
-    return 1 - max(_COPY * math.pow(2, round(8 * math.log2(usual)) / 8), _ROUNDING)
+    usual = max(1 - float(mean @ mean), ROUNDING)
+    return 1 - max(COPY * math.pow(2, round(8 * math.log2(usual)) / 8), ROUNDING)
 
 
 def distinct_items(
@@ -171,7 +179,7 @@ def leaders(neighbors: IntArray, copy: BoolArray, rank: IntArray) -> IntArray:
 
 
 def search_distinct(
-    items: Embeddings, k: int, *, progress: Progress | None = None
+    items: Embeddings, k: int, *, progress: Progress | None = None, given: GivenNeighbors | None = None
 ) -> tuple[IntArray, IntArray, Neighbors]:
     """Find distinct items and the k nearest distinct others of each.
 
@@ -185,6 +193,8 @@ def search_distinct(
         How many neighbours to find; fewer are found where there are not as many distinct items.
     progress : Progress, optional
         Called as progress(title, done, total).
+    given : GivenNeighbors, optional
+        Lists of the items' neighbours from elsewhere, k or more in each, to choose from.
 
     Returns
     -------
@@ -195,7 +205,7 @@ def search_distinct(
     found : Neighbors
         (G, k) neighbours of the distinct items among each other, as positions in `rows`.
     """
-    return distinct_neighbors(_InMemory(items, progress), copy_similarity(items), k)
+    return distinct_neighbors(_InMemory(items, progress, given), copy_similarity(items), k)
 
 
 def distinct_neighbors(items: Searched, similarity: float, k: int) -> tuple[IntArray, IntArray, Neighbors]:

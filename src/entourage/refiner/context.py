@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from entourage.neighbors import SearchIndex, search
+from entourage.neighbors.choice import AUTO
+from entourage.neighbors.given import GivenNeighbors
 from entourage.refiner.gathering import gather_step, unit_sum
 from entourage.refiner.graph import Graph
 from entourage.refiner.relations import Surroundings, relation_features
@@ -109,7 +111,9 @@ class WeightedGraph:
         node, none = self.graph.stands_for[rows], self.graph.items.vectors[:0]
         return Context(self, node, self.graph.neighbors.rows[node], self.weights[node], self.pulls[node], none)
 
-    def context_of_queries(self, queries: Embeddings, own_rows: np.ndarray) -> "Context":
+    def context_of_queries(
+        self, queries: Embeddings, own_rows: np.ndarray, given: GivenNeighbors | None = None
+    ) -> "Context":
         """Return the context of queries among the nodes.
 
         A query that is in the gallery, or is a copy of an item in it, is a node and has that node's context. One with
@@ -122,6 +126,8 @@ class WeightedGraph:
             N items, through the base map if there is one.
         own_rows : ndarray of shape (N,)
             The gallery item that each query is, by its id, or -1.
+        given : GivenNeighbors, optional
+            Lists of gallery items near each query from elsewhere, to choose from instead of searching.
 
         Returns
         -------
@@ -131,7 +137,10 @@ class WeightedGraph:
         graph, k = self.graph, self.graph.neighbors.k
         own = graph.stands_for[own_rows]
         # One more than is attended to, as one of them may be the query itself.
-        found = search(Embeddings(queries.vectors), self.nodes, min(k + 1, len(graph.items)))
+        wanted, by = min(k + 1, len(graph.items)), None if given is None else given.standing_for(graph.stands_for)
+        if by is not None and (own_rows < 0).all():
+            wanted = min(wanted, max(by.usable(own_rows), k))
+        found = search(Embeddings(queries.vectors), self.nodes, wanted, by=AUTO if by is None else by)
         node = np.where(found.similarities[:, 0] >= graph.copy_similarity, found.rows[:, 0], -1)
         alike = np.einsum("nd,nd->n", queries.vectors, graph.items.vectors[own]) >= graph.copy_similarity
         node = np.where((own_rows >= 0) & alike, own, node)

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from entourage.errors import InputError
+from entourage.neighbors.given import given_neighbors
 from entourage.refiner.conversion import Table, as_table
 from entourage.refiner.encoder_profile import learn_profile
-from entourage.refiner.graph import Graph
+from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.memory import Among
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.refining import RefiningEstimator
 from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS, RefinerSettings, check_protected
-from entourage.refiner.universal import fit_universal
+from entourage.refiner.universal import fit_universal, neighbors_needed, universal_network
 from entourage.refiner.voting import Votes, left_as_they_are
 from entourage.runtime.checks import check_whole
 from entourage.runtime.devices import on_device
@@ -98,6 +99,7 @@ class ContextRefiner(RefiningEstimator):
         y: Any = None,
         *,
         protect: str | Iterable[str] | None = None,
+        neighbors: Any = None,
         device: str = "auto",
         progress: ShowProgress = None,
     ) -> "ContextRefiner":
@@ -112,6 +114,10 @@ class ContextRefiner(RefiningEstimator):
         protect : str or iterable of str, optional
             With labels: metrics that must not fall, such as "recall@10". No setting is chosen that in the rehearsals
             lowers one of them by more than 0.2 points (LOSS_ALLOWED), as R@1 is always guarded.
+        neighbors : (ids, scores), ids or Neighbors, optional
+            What an index of yours found for each row of X, of which exact similarities choose; see `search`. 24
+            or more of each are best.
+            Without labels alone: rehearsals search classes of their own.
         device : str
             Where neighbours are searched: auto, cpu, cuda or cuda:1; auto takes CUDA if there is any. What learns is
             small, and learns on the processor.
@@ -124,7 +130,7 @@ class ContextRefiner(RefiningEstimator):
             This refiner. Each of report()["warnings"] is also issued as an EntourageWarning.
         """
         with on_device(device):
-            self._learn(X, y, progress, protect)
+            self._learn(X, y, progress, protect, neighbors)
         self._warn()
         return self
 
@@ -136,6 +142,7 @@ class ContextRefiner(RefiningEstimator):
         *,
         protect: str | Iterable[str] | None = None,
         steps: int | None = None,
+        neighbors: Any = None,
         progress: ShowProgress = None,
     ) -> Any:
         """Fit and refine the same vectors; without labels the neighbourhood graph is built once for both.
@@ -150,6 +157,8 @@ class ContextRefiner(RefiningEstimator):
             As in `fit`.
         steps : int, optional
             Stop after this many steps; all by default.
+        neighbors : (ids, scores), ids or Neighbors, optional
+            As in `fit`.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -158,14 +167,21 @@ class ContextRefiner(RefiningEstimator):
         the kind of X, of shape (N, d)
             What `transform(X)` returns.
         """
-        table, items, graph = self._learn(X, y, progress, protect)
+        table, items, graph = self._learn(X, y, progress, protect, neighbors)
         self._warn()
         among = Among(table, items, items, items.ids, self._network_of_known())
         return self._same_kind(table, self._last_state(among, self._n_steps(steps), progress, graph=graph))
 
     @shows_progress
     def fit_transform_both(
-        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: ShowProgress = None
+        self,
+        queries: Any,
+        gallery: Any,
+        *,
+        steps: int | None = None,
+        neighbors: Any = None,
+        gallery_neighbors: Any = None,
+        progress: ShowProgress = None,
     ) -> tuple[Any, Any]:
         """Fit on a gallery, and refine queries and gallery; without labels the gallery's graph is built once for both.
 
@@ -176,6 +192,8 @@ class ContextRefiner(RefiningEstimator):
             Embeddings may carry their own labels.
         steps : int, optional
             Stop after this many steps; all by default.
+        neighbors, gallery_neighbors : (ids, scores), ids or Neighbors, optional
+            As in `transform_both`.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -184,12 +202,17 @@ class ContextRefiner(RefiningEstimator):
         tuple
             What `fit(gallery).transform_both(queries, gallery)` returns.
         """
-        *_, graph = self._learn(gallery, None, progress)
+        *_, graph = self._learn(gallery, None, progress, neighbors=gallery_neighbors)
         self._warn()
-        return self._transform_both(queries, gallery, steps, progress, graph=graph)
+        return self._transform_both(queries, gallery, steps, progress, neighbors, gallery_neighbors, graph=graph)
 
     def _learn(
-        self, X: Any, y: Any, progress: Progress | None, protect: str | Iterable[str] | None = None
+        self,
+        X: Any,
+        y: Any,
+        progress: Progress | None,
+        protect: str | Iterable[str] | None = None,
+        neighbors: Any = None,
     ) -> tuple[Table, Embeddings, Graph | None]:
         """Fit; (X as a table, as Embeddings, and its neighbourhood graph if one was built)."""
         labelled = y is not None or getattr(X, "labels", None) is not None
@@ -201,9 +224,17 @@ class ContextRefiner(RefiningEstimator):
                 f"protect is {', '.join(settings.protect)}, but there are no labels to rehearse with; give y, or leave "
                 "protect out"
             )
+        if neighbors is not None and items.labels is not None:
+            raise InputError(
+                "neighbors were given to fit with labels, whose rehearsals search classes of their own; leave them out "
+                "here, and give them to transform"
+            )
         votes, graph = None, None
+        if neighbors is not None:
+            needed = neighbors_needed(universal_network(settings.n_neighbors))
+            graph = build_graph(items, needed, progress, given_neighbors(neighbors, items, items))
         if items.labels is None:
-            network, report, graph = fit_universal(settings, items, progress=progress)
+            network, report, graph = fit_universal(settings, items, progress=progress, graph=graph)
         else:
             network, report, votes = _fit_relational(settings, items, progress)
         self.network_, self._report, self.items_, self.votes_ = network, report, items, votes

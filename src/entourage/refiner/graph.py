@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from entourage.errors import InputError
 from entourage.neighbors.copies import copy_similarity, search_distinct
+from entourage.neighbors.given import GivenNeighbors
 from entourage.refiner.relations import RELATIONS, relation_features
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, IntArray, Neighbors
@@ -85,7 +87,9 @@ def most_neighbors(count: int) -> int:
     return max(count // 4, 1)
 
 
-def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None = None) -> Graph:
+def build_graph(
+    gallery: Embeddings, n_neighbors: int, progress: Progress | None = None, given: GivenNeighbors | None = None
+) -> Graph:
     """Search a gallery for its neighbourhood graph.
 
     Parameters
@@ -96,6 +100,8 @@ def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None
         How many neighbours each item gets; in a small gallery no more than a quarter of the items.
     progress : callable, optional
         Called as progress(title, done, total).
+    given : GivenNeighbors, optional
+        Lists of each item's neighbours from elsewhere, to choose from instead of searching.
 
     Returns
     -------
@@ -108,7 +114,12 @@ def build_graph(gallery: Embeddings, n_neighbors: int, progress: Progress | None
         found = Neighbors(np.empty((1, 0)), np.empty((1, 0)))
     else:
         k = min(n_neighbors, most_neighbors(len(gallery)))
-        rows, stands_for, found = search_distinct(gallery, k, progress=progress)
+        if given is not None and given.usable(np.arange(len(gallery))) < k:
+            raise InputError(
+                f"most lists of neighbours name {given.usable(np.arange(len(gallery)))} others; wanted at least {k}, "
+                f"better {2 * k}: ask your index for more, or leave them out"
+            )
+        rows, stands_for, found = search_distinct(gallery, k, progress=progress, given=given)
     nodes = gallery if len(rows) == len(gallery) else gallery.take(rows)
     neighbors = found.first(most_neighbors(len(nodes)))
     return Graph(nodes, stands_for, neighbors, copy_similarity(gallery))

@@ -26,6 +26,7 @@ import numpy as np
 
 from entourage.errors import InputError, few
 from entourage.neighbors import SearchIndex, own_gallery_rows
+from entourage.neighbors.given import GivenNeighbors, KnownNeighbors
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
@@ -141,6 +142,7 @@ class RelationalNetwork:
         *,
         last_only: bool = False,
         graph: Graph | None = None,
+        known: KnownNeighbors | None = None,
     ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
         """Refine items as every RefiningNetwork does; see there.
 
@@ -152,11 +154,12 @@ class RelationalNetwork:
             yield x.vectors, None, np.empty((len(x), 0), np.int64)
             return
         mapped = x if gallery is items else self._mapped(gallery)
-        weighted = self.weighted_graph(mapped, n_neighbors, progress, graph)
+        known = known or KnownNeighbors()
+        weighted = self.weighted_graph(mapped, n_neighbors, progress, graph, known.of_gallery)
         if gallery is items:
             context = weighted.context_of_gallery()
         else:
-            context = weighted.context_of_queries(x, own_gallery_rows(items, gallery))
+            context = weighted.context_of_queries(x, own_gallery_rows(items, gallery), known.of_items)
         rows, attention = weighted.graph.gallery_rows[context.rows], context.attention
         for t, z in enumerate(context.steps(weighted.steps(n_steps))):
             if t == n_steps or not last_only:
@@ -173,13 +176,15 @@ class RelationalNetwork:
         progress: Progress | None = None,
         *,
         graph: Graph | None = None,
+        known: KnownNeighbors | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Refine queries (N, d) and the gallery (M, d) they are searched in, by the one graph of the gallery."""
         x, mapped = self._mapped(items), self._mapped(gallery)
         if not n_steps:  # as `refine` has it: nothing has been blended yet
             return x.vectors, mapped.vectors
-        weighted = self.weighted_graph(mapped, n_neighbors, progress, graph)
-        queries = weighted.context_of_queries(x, own_gallery_rows(items, gallery))
+        known = known or KnownNeighbors()
+        weighted = self.weighted_graph(mapped, n_neighbors, progress, graph, known.of_gallery)
+        queries = weighted.context_of_queries(x, own_gallery_rows(items, gallery), known.of_items)
         inside = weighted.context_of_gallery()
         for t, z in enumerate(queries.steps(weighted.steps(n_steps))):
             outside, nodes = z
@@ -188,11 +193,17 @@ class RelationalNetwork:
         return queries.refined(x, outside, nodes), inside.refined(mapped, inside.outside, nodes)
 
     def prepare(
-        self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
+        self,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress: Progress | None = None,
+        *,
+        known: KnownNeighbors | None = None,
     ) -> PreparedGallery:
         """Keep what queries will need of a gallery: its graph, and its nodes at every step, T + 1 times its size."""
         mapped = self._mapped(gallery)
-        weighted = self.weighted_graph(mapped, n_neighbors, progress)
+        weighted = self.weighted_graph(mapped, n_neighbors, progress, given=known.of_gallery if known else None)
         node_steps = []
         for t, z in enumerate(weighted.steps(n_steps, keep=True)):
             node_steps.append(z)
@@ -205,7 +216,12 @@ class RelationalNetwork:
         return apply_base_map(items, self.base_map)
 
     def weighted_graph(
-        self, mapped: Embeddings, n_neighbors: int, progress: Progress | None = None, graph: Graph | None = None
+        self,
+        mapped: Embeddings,
+        n_neighbors: int,
+        progress: Progress | None = None,
+        graph: Graph | None = None,
+        given: GivenNeighbors | None = None,
     ) -> WeightedGraph:
         """Weigh the graph of a gallery as the network does that suits it.
 
@@ -219,13 +235,15 @@ class RelationalNetwork:
             Called as progress(title, done, total).
         graph : Graph, optional
             The graph of these items with these n_neighbors; it is built if it is not given.
+        given : GivenNeighbors, optional
+            Lists of each item's neighbours from elsewhere, to build it of.
 
         Returns
         -------
         WeightedGraph
         """
         if graph is None:
-            graph = build_graph(mapped, n_neighbors, progress)
+            graph = build_graph(mapped, n_neighbors, progress, given)
         elif len(graph.stands_for) != len(mapped):
             raise InputError(
                 f"the graph is of {len(graph.stands_for)} items and the gallery has {len(mapped)}; "

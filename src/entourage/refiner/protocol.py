@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from entourage.neighbors import SearchIndex
+from entourage.neighbors.given import KnownNeighbors
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, IntArray
 
@@ -49,6 +50,7 @@ class RefiningNetwork(Protocol):
         progress: Progress | None = None,
         *,
         last_only: bool = False,
+        known: KnownNeighbors | None = None,
     ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
         """Refine items by their neighbours in a gallery, step by step.
 
@@ -66,6 +68,8 @@ class RefiningNetwork(Protocol):
             Called as progress(title, done, total).
         last_only : bool
             Yield the last step alone.
+        known : KnownNeighbors, optional
+            Lists of neighbours from elsewhere, to choose from instead of searching.
 
         Yields
         ------
@@ -84,6 +88,8 @@ class RefiningNetwork(Protocol):
         n_neighbors: int,
         n_steps: int,
         progress: Progress | None = None,
+        *,
+        known: KnownNeighbors | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Refine queries and the gallery they are searched in, with parameters as in `refine`.
 
@@ -96,6 +102,12 @@ class RefiningNetwork(Protocol):
         """
 
     def prepare(
-        self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
+        self,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress: Progress | None = None,
+        *,
+        known: KnownNeighbors | None = None,
     ) -> RefinesQueries:
         """Compute once what queries will need of a gallery, with parameters as in `refine`."""

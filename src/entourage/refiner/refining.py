@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from entourage.errors import InputError
+from entourage.neighbors.given import KnownNeighbors, given_neighbors
 from entourage.refiner.conversion import SameKindTransformer, as_table
 from entourage.refiner.encoder_profile import warn_of_another_encoder
 from entourage.refiner.memory import Among, same_items, with_fitted
@@ -44,7 +45,16 @@ class RefiningEstimator(SameKindTransformer, SavedRefiner):
     """
 
     @shows_progress
-    def transform(self, X: Any, context: Any = None, *, steps: int | None = None, progress: ShowProgress = None) -> Any:
+    def transform(
+        self,
+        X: Any,
+        context: Any = None,
+        *,
+        steps: int | None = None,
+        neighbors: Any = None,
+        context_neighbors: Any = None,
+        progress: ShowProgress = None,
+    ) -> Any:
         """Refine vectors **among themselves and the items of fit**, so that they can be compared with either.
 
         Parameters
@@ -58,6 +68,11 @@ class RefiningEstimator(SameKindTransformer, SavedRefiner):
             refines X among itself, and warns.
         steps : int, optional
             Stop after this many steps; all by default.
+        neighbors : (ids, scores), ids or Neighbors, optional
+            What an index of yours found for each row of X in the context, of which exact similarities choose; see
+            `search`. Twice as many as the refiner attends to are best.
+        context_neighbors : as neighbors, optional
+            The same for each row of a context that is not X itself.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -69,11 +84,19 @@ class RefiningEstimator(SameKindTransformer, SavedRefiner):
             index and columns, a tensor its device.
         """
         among = self._among(X, context)
-        return self._same_kind(among.table, self._last_state(among, self._n_steps(steps), progress))
+        known = _known(among.items, among.gallery, neighbors, context_neighbors)
+        return self._same_kind(among.table, self._last_state(among, self._n_steps(steps), progress, **known))
 
     @shows_progress
     def transform_both(
-        self, queries: Any, gallery: Any, *, steps: int | None = None, progress: ShowProgress = None
+        self,
+        queries: Any,
+        gallery: Any,
+        *,
+        steps: int | None = None,
+        neighbors: Any = None,
+        gallery_neighbors: Any = None,
+        progress: ShowProgress = None,
     ) -> tuple[Any, Any]:
         """Refine queries and the gallery to search them in; either is of less use without the other.
 
@@ -83,6 +106,9 @@ class RefiningEstimator(SameKindTransformer, SavedRefiner):
         gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
         steps : int, optional
             Stop after this many steps; all by default.
+        neighbors, gallery_neighbors : (ids, scores), ids or Neighbors, optional
+            What an index of yours found for each query in the gallery, and for each gallery item among the others; see
+            `transform`.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -92,10 +118,17 @@ class RefiningEstimator(SameKindTransformer, SavedRefiner):
             The refined queries and the refined gallery, each in its own kind.
         """
         self._check_fitted()
-        return self._transform_both(queries, gallery, steps, progress)
+        return self._transform_both(queries, gallery, steps, progress, neighbors, gallery_neighbors)
 
     def _transform_both(
-        self, queries: Any, gallery: Any, steps: int | None, progress: Progress | None, **options: Any
+        self,
+        queries: Any,
+        gallery: Any,
+        steps: int | None,
+        progress: Progress | None,
+        neighbors: Any = None,
+        gallery_neighbors: Any = None,
+        **options: Any,
     ) -> tuple[Any, Any]:
         tables = as_table(self, queries), as_table(self, gallery, name="the gallery")
         items = tables[0].embeddings()
@@ -104,12 +137,13 @@ class RefiningEstimator(SameKindTransformer, SavedRefiner):
         self._check_encoder("the queries", items)
         if among is not items:
             self._check_encoder("the gallery", among)
+        options |= _known(items, among, neighbors, gallery_neighbors)
         both = self.network_.refine_both(items, among, self.n_neighbors_, self._n_steps(steps), progress, **options)
         refined, searched = (self._same_kind(table, each) for table, each in zip(tables, both, strict=True))
         return refined, searched
 
     @shows_progress
-    def serve(self, gallery: Any, *, progress: ShowProgress = None) -> ServedGallery:
+    def serve(self, gallery: Any, *, neighbors: Any = None, progress: ShowProgress = None) -> ServedGallery:
         """Prepare a gallery once for queries that arrive over time.
 
         `serve(gallery).transform(queries)` is `transform(queries, gallery)` without the part of the work that is the
@@ -122,6 +156,8 @@ class RefiningEstimator(SameKindTransformer, SavedRefiner):
         Parameters
         ----------
         gallery : Embeddings, array, DataFrame or tensor of shape (M, d)
+        neighbors : (ids, scores), ids or Neighbors, optional
+            What an index of yours found for each gallery item among the others; see `transform`.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -133,7 +169,8 @@ class RefiningEstimator(SameKindTransformer, SavedRefiner):
         table = as_table(self, gallery, name="the gallery")
         items = table.embeddings()
         self._check_encoder("the gallery", items)
-        prepared = self.network_.prepare(items, self.n_neighbors_, self.n_steps_, progress)
+        known = _known(items, items, neighbors, None)
+        prepared = self.network_.prepare(items, self.n_neighbors_, self.n_steps_, progress, **known)
         warn_caller_once(_FOR_SEARCHING)
         return ServedGallery(prepared, table, items, self)
 
@@ -256,3 +293,18 @@ class RefiningEstimator(SameKindTransformer, SavedRefiner):
         """e^t (N, d) for t = n_steps."""
         *_, (last, _, _) = self._states(among, n_steps, progress, last_only=True, **options)
         return among.wanted(last)
+
+
+def _known(items: Embeddings, gallery: Embeddings, neighbors: Any, gallery_neighbors: Any) -> dict[str, KnownNeighbors]:
+    """What a network is told of neighbours from elsewhere; nothing where there are none."""
+    if neighbors is None and gallery_neighbors is None:
+        return {}
+    if gallery is items:
+        if gallery_neighbors is not None:
+            raise InputError("neighbours of a gallery were given, which is the items themselves; give neighbors alone")
+        return {"known": KnownNeighbors(of_gallery=given_neighbors(neighbors, items, items))}
+    of_items = None if neighbors is None else given_neighbors(neighbors, items, gallery)
+    of_gallery = (
+        None if gallery_neighbors is None else given_neighbors(gallery_neighbors, gallery, gallery, "context_neighbors")
+    )
+    return {"known": KnownNeighbors(of_items, of_gallery)}

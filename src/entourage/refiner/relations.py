@@ -13,7 +13,17 @@ from entourage.runtime.jit import compiled
 from entourage.runtime.threads import share_out
 from entourage.values import BoolArray, FloatArray, IntArray, Neighbors
 
-__all__ = ["RELATIONS", "Surroundings", "mean_overlaps", "relation_features", "returned", "usual"]
+__all__ = [
+    "PARTS",
+    "RELATIONS",
+    "SAME_PAIR",
+    "VOTERS",
+    "Surroundings",
+    "mean_overlaps",
+    "relation_features",
+    "returned",
+    "usual",
+]
 
 RELATIONS = (
     "similarity",
@@ -39,13 +49,13 @@ RELATIONS = (
     "size of the gallery",
     "length of the lists",
 )
-_VOTERS = 8
+VOTERS = 8
 # Similarities of a pair computed from both sides may differ by rounding; they are the same pair.
-_ROUNDING = 1e-6
+SAME_PAIR = 1e-6
 _ABSENT = -1
 # What depends on the whole gallery is rounded, so that it stays put while a few items come and go: a scorer hardly
 # notices a hundredth of a standard deviation, but a gallery that changes would have to be refined anew as a whole.
-_PARTS = 64
+PARTS = 64
 
 
 @dataclass(frozen=True)
@@ -211,7 +221,7 @@ def mean_overlaps(found: Neighbors, gallery: Neighbors, own_rows: IntArray) -> F
 
 
 def _rounded(value: float) -> float:
-    return round(_PARTS * float(value)) / _PARTS
+    return round(PARTS * float(value)) / PARTS
 
 
 def _counts(found: Neighbors, gallery: Neighbors, own_rows: IntArray) -> FloatArray:
@@ -241,7 +251,7 @@ def _count_edges(
     """
     k = rows.shape[1]
     half, quarter = max(k // 2, 1), max(k // 4, 1)
-    voters = min(_VOTERS, k)
+    voters = min(VOTERS, k)
     fading = np.exp(-np.arange(2 * k) / (k / 4))
     rank_of = np.full(len(gallery_rows), _ABSENT)  # of each gallery item in i's list; undone after each i
     votes = np.zeros(len(gallery_rows))
@@ -254,7 +264,7 @@ def _count_edges(
         for r in range(k):
             j = rows[i, r]
             reverse_rank = 0
-            while reverse_rank < k and gallery_similarities[j, reverse_rank] > similarities[i, r] + _ROUNDING:
+            while reverse_rank < k and gallery_similarities[j, reverse_rank] > similarities[i, r] + SAME_PAIR:
                 reverse_rank += 1
             whole, shallow, shallowest, weighted = 0, 0, 0, 0.0
             for t in range(k):

@@ -14,7 +14,9 @@ from entourage.refiner.encoder_profile import checked_profile
 from entourage.refiner.protocol import RefiningNetwork
 from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS
 from entourage.runtime.warnings import warn_caller
-from entourage.stores import model_config, read_model, usable_model, write_model
+from entourage.stores import model_config, new_folder, read_model, usable_model, write_model
+from entourage.stores.hub import fetched, pushed
+from entourage.stores.model_card import LIMITS_OF_REFINERS, ModelCard, write_card
 from entourage.values import Embeddings, FloatArray
 
 __all__ = ["REFINERS", "RefinerConfig", "SavedRefiner"]
@@ -151,6 +153,75 @@ class SavedRefiner(BaseEstimator, ABC):
             refiner._check_settings()
             refiner._restore(config, arrays)
         return refiner
+
+    # ---- on the Hugging Face hub -------------------------------------------------------------------------------
+
+    def save_pretrained(self, folder: Any, *, overwrite: bool = False) -> None:
+        """Write what `save` writes, and a model card, README.md: data, protocol, scores and limits.
+
+        Parameters
+        ----------
+        folder : path
+        overwrite : bool
+            Whether an existing model may be replaced.
+        """
+        self._check_fitted()
+        with new_folder(folder, overwrite=overwrite) as filling:
+            self.save(filling, overwrite=True)
+            write_card(filling, self.model_card())
+
+    @classmethod
+    def from_pretrained(cls: type[Refiner], name: Any, **options: Any) -> Refiner:
+        """Load a refiner from a folder or from the Hugging Face hub.
+
+        Parameters
+        ----------
+        name : str or path
+            A folder, or owner/name of a repository on the hub.
+        **options
+            Of the hub: revision, token, cache_dir, local_files_only.
+
+        Returns
+        -------
+        ContextRefiner or PaperRefiner
+            The fitted refiner, of the class this is called on.
+        """
+        return cls.load(fetched(name, **options))
+
+    def push_to_hub(self, repo_id: str, **options: Any) -> str:
+        """Write the refiner and its card to a repository of the Hugging Face hub, which is created if need be.
+
+        Parameters
+        ----------
+        repo_id : str
+            owner/name.
+        **options
+            Of the hub: private, token, revision, commit_message.
+
+        Returns
+        -------
+        str
+            The address of the commit.
+        """
+        return pushed(self.save_pretrained, repo_id, **options)
+
+    def model_card(self) -> ModelCard:
+        """What there is to say of the refiner to those who find it on the hub."""
+        report, name = self.report(), type(self).__name__
+        data = {"dimensions of a vector": self.n_features_in_, "numbers learned": self.n_parameters_}
+        protocol = report["protocol"]
+        data |= {key: protocol[key] for key in ("items", "classes", "labels") if key in protocol}
+        return ModelCard(
+            title=name,
+            summary="Refines embeddings by letting every vector look at its neighbours. It takes vectors of the "
+            f"encoder that it was fitted on, {self.n_features_in_} numbers each, and gives vectors of the same kind.",
+            usage=f'from entourage import {name}\n\nrefiner = {name}.from_pretrained("REPOSITORY")\n'
+            "refined_queries, refined_gallery = refiner.transform_both(queries, gallery)",
+            data=data,
+            protocol=protocol,
+            scores={"": {key: value for key, value in report["metrics"].items() if value is not None}},
+            limits=(*LIMITS_OF_REFINERS, *report["warnings"]),
+        )
 
     def _config(self) -> dict[str, Any]:
         columns = getattr(self, "feature_names_in_", None)

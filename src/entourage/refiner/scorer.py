@@ -21,6 +21,7 @@ from entourage.values import FloatArray, IntArray, Neighbors, brief
 
 __all__ = [
     "HIDDEN",
+    "RETURNED",
     "MixedScorer",
     "RelationScorer",
     "Scorer",
@@ -39,7 +40,7 @@ _LAYERS = (0, 2, 4)  # their numbers in files, where activations are counted too
 _EDGES_AT_ONCE = 4096  # their hidden layer stays in the cache
 _NODES_AT_ONCE = 2**17  # from there on relations are computed in parts: all at once they take 1 GB a million nodes
 _NEAREST = 8
-_RETURNED = 0.15  # how much a neighbour's view of the item counts
+RETURNED = 0.15  # how much a neighbour's view of the item counts
 _MUTUAL = RELATIONS.index("mutual")
 
 
@@ -204,7 +205,7 @@ def trust(scorer: Scorer, graph: Graph) -> FloatArray:
 
 def trust_of(chances: FloatArray, rows: IntArray, nodes: IntArray) -> FloatArray:
     """Compute `trust` of the edges of some nodes (n,), of shape (n, k), from chances and rows of all, each (G, k)."""
-    return (1 - _RETURNED) * chances[nodes] + _RETURNED * returned(chances, rows, nodes)
+    return (1 - RETURNED) * chances[nodes] + RETURNED * returned(chances, rows, nodes)
 
 
 def trust_of_queries(scorer: Scorer, relations: FloatArray) -> FloatArray:
@@ -212,7 +213,7 @@ def trust_of_queries(scorer: Scorer, relations: FloatArray) -> FloatArray:
 
     As no node lists a query, p_ij stands for p_ji where j would list i; see `trust`.
     """
-    return scorer.probabilities(relations) * (1 - _RETURNED + _RETURNED * relations[..., _MUTUAL])
+    return scorer.probabilities(relations) * (1 - RETURNED + RETURNED * relations[..., _MUTUAL])
 
 
 def frozen_float32(array: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from entourage.evaluation.movement import cosines
 from entourage.neighbors import SearchIndex
@@ -93,7 +93,7 @@ def refine(request: RefineRequest, *, progress: ShowProgress = None) -> RefineRe
             warn_if_one_is_refined(request.vectors, request.context)
         media = request.media(items, context)
         both = request.run is not None or request.context_out is not None
-        done = _refined(refiner, items, context, both, progress)
+        done = _refined(refiner, items, context, both, progress, **request.given_lists(items, context))
     scores = {}
     with Outputs(overwrite=request.overwrite) as outputs:  # they belong together, so they change as one
         written = _write_vectors(request, done, outputs)
@@ -205,11 +205,16 @@ def fill_refinement(
 
 
 def _refined(
-    refiner: Refiner, items: Embeddings, context: Embeddings | None, both: bool, progress: Progress | None
+    refiner: Refiner,
+    items: Embeddings,
+    context: Embeddings | None,
+    both: bool,
+    progress: Progress | None,
+    **neighbors: Any,
 ) -> Refinement:
     """Refine items without their labels, which are for scores alone."""
     gallery = None if context is None else context.without_labels()
-    return refiner.refine(items.without_labels(), gallery, both=both, progress=progress)
+    return refiner.refine(items.without_labels(), gallery, both=both, **neighbors, progress=progress)
 
 
 def _confidences(items: Embeddings, context: Embeddings | None) -> FloatArray:

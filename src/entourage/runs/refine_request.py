@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from entourage.errors import InputError
 from entourage.evaluation.names import check_depth
 from entourage.neighbors import own_gallery_rows
@@ -12,10 +14,11 @@ from entourage.stores import check_apart, check_folder, check_kept, check_writab
 from entourage.stores.columns import FORMATS, columns_where_present
 from entourage.stores.confidences import check_confidence_file
 from entourage.stores.labels import columns_of_table
-from entourage.stores.reading import existing, same_file
+from entourage.stores.rankings import read_rankings
+from entourage.stores.reading import existing, named, same_file
 from entourage.stores.tables import named_column
 from entourage.stores.texts import read_texts
-from entourage.values import Embeddings
+from entourage.values import Embeddings, LabelArray
 
 __all__ = ["RefineRequest"]
 
@@ -48,6 +51,10 @@ class RefineRequest:
     """Without a model: number of neighbours an item attends to. None: 12."""
     steps: int | None = None
     """Stop after this many steps. None: all."""
+    results: Path | None = None
+    """What an index found for each item: lists as `stores.rankings` reads them. None: neighbours are searched."""
+    context_results: Path | None = None
+    """The same for each item of the gallery."""
     run: Path | None = None
     """Folder to keep all of it in, a refinement run. The fields below are for such a run alone."""
     labels: str | None = None
@@ -106,6 +113,11 @@ class RefineRequest:
         self._check_at(items, items if context is None else context)
         return items, context
 
+    def given_lists(self, items: Embeddings, context: Embeddings | None) -> dict[str, list[LabelArray]]:
+        """Neighbours of the items, and of the gallery, by the names that a Refiner takes them by; as far as given."""
+        given = {"neighbors": (self.results, items), "context_neighbors": (self.context_results, context)}
+        return {name: _lists(file, of) for name, (file, of) in given.items() if file is not None and of is not None}
+
     def media(self, items: Embeddings, context: Embeddings | None) -> Media:
         """Where the pictures or texts of the items come from; pictures that are not there are refused."""
         texts = None if self.texts is None else read_texts(self.texts, items)
@@ -146,7 +158,11 @@ class RefineRequest:
             "--texts": self.texts,
             "--context-texts": self.context_texts,
         }
-        of_gallery = {"--context-labels": self.context_labels, "--context-texts": self.context_texts}
+        of_gallery = {
+            "--context-labels": self.context_labels,
+            "--context-texts": self.context_texts,
+            "--context-results": self.context_results,
+        }
         of_pictures = {
             "--split": self.split,
             "--path-column": self.path_column,
@@ -178,8 +194,9 @@ class RefineRequest:
             )
         files = {"--out": self.out, "--context-out": self.context_out, "--confidence": self.confidence}
         check_apart(files | {"--run": self.run})
-        given = (self.vectors, self.context, self.model, self.labels, self.context_labels, self.texts)
-        check_kept((*files.values(), self.run), (*given, self.context_texts, self.pictures, self.root))
+        given = (self.vectors, self.context, self.model, self.labels, self.context_labels, self.texts, self.results)
+        others = (self.context_texts, self.context_results, self.pictures, self.root)
+        check_kept((*files.values(), self.run), (*given, *others))
         if self.run is not None:
             check_folder(self.run, overwrite=self.overwrite)
         if self.out is not None:
@@ -203,3 +220,10 @@ def _refuse(options: dict, reason: str) -> None:
 
 def _listed(cutoffs: tuple[int, ...]) -> str:
     return ",".join(map(str, cutoffs))
+
+
+def _lists(file: Path, items: Embeddings) -> list[LabelArray]:
+    """The list of each item in a file of lists; an empty one where it has none."""
+    lists = read_rankings(file)
+    with named(file):
+        return [lists.ids[row] if row >= 0 else np.empty(0, np.int64) for row in lists.places_of(items.ids)]

@@ -5,7 +5,7 @@ N items, M items of a gallery, d dimensions.
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from entourage.errors import FileError, InputError
 from entourage.neighbors import automatic_method, check_same_encoder, own_gallery_rows
@@ -71,6 +71,8 @@ class Refiner(Protocol):
         context: Embeddings | None = None,
         *,
         both: bool = False,
+        neighbors: Any = None,
+        context_neighbors: Any = None,
         progress: Progress | None = None,
     ) -> Refinement:
         """Refine N items.
@@ -83,6 +85,8 @@ class Refiner(Protocol):
             M items of a gallery to find neighbours in; by default the items themselves.
         both : bool
             Whether to refine the gallery too.
+        neighbors, context_neighbors : ids, optional
+            What an index found for the items, and for the gallery; see `ContextRefiner.transform`.
         progress : callable, optional
             Called as progress(title, done, total).
 
@@ -110,13 +114,17 @@ class FittedRefiner:
         context: Embeddings | None = None,
         *,
         both: bool = False,
+        neighbors: Any = None,
+        context_neighbors: Any = None,
         progress: Progress | None = None,
     ) -> Refinement:
         if context is None or not both:
             among = items if context is None else context
-            vectors = self.estimator.transform(items, among, steps=self.steps, progress=progress).vectors
+            known = {"neighbors": neighbors, "context_neighbors": context_neighbors}
+            vectors = self.estimator.transform(items, among, steps=self.steps, **known, progress=progress).vectors
             return self.described(items, context, vectors, vectors if both else None)
-        refined, gallery = self.estimator.transform_both(items, context, steps=self.steps, progress=progress)
+        known = {"neighbors": neighbors, "gallery_neighbors": context_neighbors}
+        refined, gallery = self.estimator.transform_both(items, context, steps=self.steps, **known, progress=progress)
         return self.described(items, context, refined.vectors, gallery.vectors)
 
     def described(
@@ -193,6 +201,8 @@ class UniversalRefiner:
         context: Embeddings | None = None,
         *,
         both: bool = False,
+        neighbors: Any = None,
+        context_neighbors: Any = None,
         progress: Progress | None = None,
     ) -> Refinement:
         from dataclasses import replace
@@ -201,11 +211,13 @@ class UniversalRefiner:
 
         estimator = ContextRefiner(self.n_neighbors)
         if context is None:  # in either case one graph for the forecast and for the refinement
-            vectors = gallery = estimator.fit_transform(items, steps=self.steps, progress=progress).vectors
+            refined = estimator.fit_transform(items, steps=self.steps, neighbors=neighbors, progress=progress)
+            vectors = gallery = refined.vectors
         else:
             check_same_encoder(items, context)
-            refined = estimator.fit_transform_both(items, context, steps=self.steps, progress=progress)
-            vectors, gallery = (each.vectors for each in refined)
+            known = {"neighbors": neighbors, "gallery_neighbors": context_neighbors}
+            both_refined = estimator.fit_transform_both(items, context, steps=self.steps, **known, progress=progress)
+            vectors, gallery = (each.vectors for each in both_refined)
         fitted = FittedRefiner(estimator, _UNIVERSAL, self.steps)
         done = fitted.described(items, context, vectors, gallery if both else None)
         return replace(done, metrics=dict(estimator.report()["metrics"]))
@@ -227,12 +239,18 @@ class NetworkRefiner:
         context: Embeddings | None = None,
         *,
         both: bool = False,
+        neighbors: Any = None,
+        context_neighbors: Any = None,
         progress: Progress | None = None,
     ) -> Refinement:
         from entourage.systems.intra_batch.inference import contexts_for, refine_in_contexts
 
         if context is not None:
             raise InputError(f"there is a gallery with the run '{self.run}', {_ONE_FILE}")
+        if neighbors is not None:
+            raise InputError(
+                f"--results were given with the run '{self.run}', which finds groups by itself; leave it out"
+            )
         contexts = contexts_for(self.trained, items, **self.groups)
         vectors = refine_in_contexts(self.trained.network, items.vectors, contexts, progress=progress)
         protocol = self._protocol(items, contexts)

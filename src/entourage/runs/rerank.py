@@ -22,7 +22,7 @@ from entourage.stores.columns import FORMATS, columns_where_present
 from entourage.stores.rankings import RankedLists, check_rankings_file, read_rankings, write_rankings
 from entourage.stores.reading import existing, named, same_file
 from entourage.stores.replacing import check_file
-from entourage.values import Embeddings, FloatArray, IntArray, LabelArray, check_unique, shared_codes
+from entourage.values import Embeddings, FloatArray, IntArray, LabelArray, check_unique
 
 __all__ = ["CANDIDATES", "RerankRequest", "RerankResult", "rerank"]
 
@@ -143,28 +143,12 @@ def _given(results: Path, queries: Embeddings, index: SearchIndex) -> _Found:
     """What the file of results has for each query, in the order of the queries; nothing where it names none."""
     lists = read_rankings(results)
     with named(results):
-        place = _places(lists, queries)
+        place = lists.places_of(queries.ids)
         ids = [lists.ids[row] if row >= 0 else _NOTHING for row in place]
         rows = [_gallery_rows(each, index) for each in ids]
         if lists.scores is None:
             return _Found(rows, None)
         return _Found(rows, [lists.scores[row] if row >= 0 else _NOTHING.astype(float) for row in place])
-
-
-def _places(lists: RankedLists, queries: Embeddings) -> IntArray:
-    """(N,) which list is that of each query, or -1: by the names of the queries, or in order if there are none."""
-    if lists.queries is None:
-        if len(lists) != len(queries):
-            raise InputError(f"there are {len(lists)} lists for {len(queries)} queries; wanted one for each query")
-        return np.arange(len(queries))
-    codes, listed = shared_codes(queries.ids, lists.queries)
-    strange = ~np.isin(listed, codes)
-    if strange.any():
-        unknown = lists.queries[strange][0].item()
-        raise InputError(f"there is a list for query {unknown!r}, which is not among the queries; wanted their ids")
-    place = np.full(codes.max() + 1, -1)
-    place[listed] = np.arange(len(lists))
-    return place[codes]
 
 
 def _gallery_rows(ids: LabelArray, index: SearchIndex) -> IntArray:

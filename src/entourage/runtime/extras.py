@@ -6,20 +6,28 @@ from importlib.util import find_spec
 
 from entourage.errors import MissingExtra
 
-__all__ = ["as_missing_extra", "is_installed", "needs_training", "require"]
+__all__ = ["as_missing_extra", "is_installed", "needs_training", "optional", "require"]
 
 _EXTRAS = {
+    "anndata": "anndata",
+    "datasets": "datasets",
     "faiss": "faiss",
     "fastapi": "serve",
-    "huggingface_hub": "images",
+    "haystack": "haystack",
+    "huggingface_hub": "hub",
     "imageio_ffmpeg": "video",
     "lancedb": "lance",
     "psycopg": "pgvector",
+    "langchain_core": "langchain",
+    "llama_index": "llama-index",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
     "pymilvus": "milvus",
     "pynndescent": "nn-descent",
     "pytorch_metric_learning": "train",
     "qdrant_client": "qdrant",
     "ray": "ray",
+    "sentence_transformers": "text",
     "tensorboard": "tensorboard",
     "torch": "train",
     "transformers": "images",
@@ -57,8 +65,8 @@ def as_missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtra |
 
 
 @contextmanager
-def needs_training(purpose: str) -> Iterator[None]:
-    """Name the pip line where an import of training code fails because torch is not installed.
+def optional(purpose: str) -> Iterator[None]:
+    """Name the pip line where an import in the block fails because an optional library is not installed.
 
     Parameters
     ----------
@@ -72,6 +80,9 @@ def needs_training(purpose: str) -> Iterator[None]:
         if missing is None:
             raise
         raise missing from error
+
+
+needs_training = optional  # of training code, which fails where torch is not installed
 
 
 def is_installed(library: str) -> bool:

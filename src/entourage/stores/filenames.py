@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 
 __all__ = [
+    "CARD",
     "CHECKPOINT",
     "CONFIG",
     "CONTEXT",
@@ -43,6 +44,7 @@ __all__ = [
 # A model folder.
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
+CARD = "README.md"  # what the Hugging Face hub shows of it
 
 # A run folder.
 RUN = "run.json"
@@ -77,10 +79,24 @@ PARTS = "parts"  # where tasks of a cluster leave theirs
 PARQUET = "_entourage.json"
 
 # Every folder of ours holds CONFIG, RUN, PLAN or PARQUET, its mark: a JSON object with the key "entourage".
-_OF_A_MODEL = (CONFIG, WEIGHTS, GRADIENTS)
+_OF_A_MODEL = (CONFIG, WEIGHTS, GRADIENTS, CARD)
 _OF_TRAINING = (METRICS, REPORT, CHECKPOINT, LOG, REFIT_CHECKPOINT, REFIT_LOG, TENSORBOARD)
 _IN_TRAINING = (ENCODER, NETWORK, CROSS_IMAGE)
-_OF_REFINEMENT = (RUN, METRICS, REPORT, ITEMS, REFINED, CONTEXT, CONTEXT_REFINED, NEIGHBORS, QUERIES, TEXTS, MODEL, MAP)
+_OF_REFINEMENT = (
+    RUN,
+    CARD,
+    METRICS,
+    REPORT,
+    ITEMS,
+    REFINED,
+    CONTEXT,
+    CONTEXT_REFINED,
+    NEIGHBORS,
+    QUERIES,
+    TEXTS,
+    MODEL,
+    MAP,
+)
 
 
 def _model_in(folder: str) -> list[str]:

@@ -19,7 +19,7 @@ from entourage.stores.atomic import whole_file
 from entourage.stores.paths import StrPath
 from entourage.stores.reading import existing, named, readable
 from entourage.stores.tables import ID, Column, Table, read_table
-from entourage.values import FloatArray, LabelArray, check_unique, checked_column
+from entourage.values import FloatArray, IntArray, LabelArray, check_unique, checked_column, shared_codes
 
 __all__ = ["FORMATS", "RankedLists", "check_rankings_file", "read_rankings", "write_rankings"]
 
@@ -53,6 +53,32 @@ class RankedLists:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def places_of(self, ids: LabelArray) -> IntArray:
+        """Which list is that of each of some queries: by their names, or in order if the lists have none.
+
+        Parameters
+        ----------
+        ids : array of shape (N,)
+            The ids of the queries.
+
+        Returns
+        -------
+        array of shape (N,)
+            -1 where there is none.
+        """
+        if self.queries is None:
+            if len(self) != len(ids):
+                raise InputError(f"there are {len(self)} lists for {len(ids)} queries; wanted one for each query")
+            return np.arange(len(ids))
+        codes, listed = shared_codes(ids, self.queries)
+        strange = ~np.isin(listed, codes)
+        if strange.any():
+            unknown = self.queries[strange][0].item()
+            raise InputError(f"there is a list for query {unknown!r}, which is not among the queries; wanted their ids")
+        place = np.full(codes.max() + 1, -1)
+        place[listed] = np.arange(len(self))
+        return np.asarray(place[codes])
 
 
 def check_rankings_file(path: StrPath) -> Path:

@@ -21,6 +21,8 @@ from torch.nn import functional as F
 
 from entourage.errors import InputError
 from entourage.neighbors import SearchIndex, search
+from entourage.neighbors.choice import AUTO
+from entourage.neighbors.given import GivenNeighbors, KnownNeighbors
 from entourage.refiner.paper.attention import CrossAttention
 from entourage.refiner.paper.projections import Offer, glorot_linear
 from entourage.runtime.progress import Progress
@@ -107,9 +109,12 @@ class PaperNetwork(nn.Module):
         progress: Progress | None = None,
         *,
         last_only: bool = False,
+        known: KnownNeighbors | None = None,
     ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
         """Refine items as every RefiningNetwork does, block by block, into vectors (N, out); see there."""
-        rows = _context(items, SearchIndex(gallery), n_neighbors, progress)
+        known = known or KnownNeighbors()
+        given = known.of_gallery if gallery is items else known.of_items
+        rows = _context(items, SearchIndex(gallery), n_neighbors, progress, given)
         e, among, context = self.placed(items.vectors, gallery.vectors, rows)
         if not last_only or not n_steps:
             yield self.finish(e).numpy(force=True), None, rows
@@ -126,15 +131,26 @@ class PaperNetwork(nn.Module):
         n_neighbors: int,
         n_steps: int,
         progress: Progress | None = None,
+        *,
+        known: KnownNeighbors | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Refine items (N, out) and the gallery (M, out), to the bit what each becomes by itself."""
-        runs = (self.refine(each, gallery, n_neighbors, n_steps, progress, last_only=True) for each in (items, gallery))
+        runs = (
+            self.refine(each, gallery, n_neighbors, n_steps, progress, last_only=True, known=known)
+            for each in (items, gallery)
+        )
         refined, searched = (vectors for run in runs for vectors, _, _ in run)
         return refined, searched
 
     @torch.no_grad()
     def prepare(
-        self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
+        self,
+        gallery: Embeddings,
+        n_neighbors: int,
+        n_steps: int,
+        progress: Progress | None = None,
+        *,
+        known: KnownNeighbors | None = None,
     ) -> "PreparedGallery":
         """Prepare what the gallery offers to any query in each block, and keep it: T tables of (M, 2d)."""
         (among,) = self.placed(gallery.vectors)
@@ -180,7 +196,13 @@ class PreparedGallery:
         return self.network.finish(e).numpy(force=True)
 
 
-def _context(items: Embeddings, gallery: SearchIndex, n_neighbors: int, progress: Progress | None = None) -> IntArray:
+def _context(
+    items: Embeddings,
+    gallery: SearchIndex,
+    n_neighbors: int,
+    progress: Progress | None = None,
+    given: GivenNeighbors | None = None,
+) -> IntArray:
     """The gallery rows (N, k) of each item's neighbours."""
     needed = n_neighbors + (gallery.items is items)  # in its own set an item cannot be its own neighbour
     if len(gallery) < needed:
@@ -188,4 +210,4 @@ def _context(items: Embeddings, gallery: SearchIndex, n_neighbors: int, progress
             f"there are {len(gallery)} vectors to find k = {n_neighbors} neighbours in; wanted at least "
             f"{needed}: give a larger gallery as context, or fit a model with fewer neighbours"
         )
-    return search(items, gallery, n_neighbors, progress=progress).rows
+    return search(items, gallery, n_neighbors, by=AUTO if given is None else given, progress=progress).rows

@@ -14,7 +14,7 @@ from entourage.stores.atomic import whole_file
 from entourage.stores.databases.store import BATCH, Address, Refined, Store, engine_faults, twin_name
 from entourage.values import FloatArray, LabelArray
 
-__all__ = ["FaissStore"]
+__all__ = ["FaissStore", "index_like", "vectors_in"]
 
 _ADDED = 2**14  # vectors at a time
 _TRAINED_ON = 2**17
@@ -84,25 +84,68 @@ class FaissStore(Store):
         import faiss
 
         with engine_faults(self.refined_url):
-            index = faiss.index_factory(self.dim, self._kind, self._index.metric_type)
-            if not index.is_trained:
-                chosen = np.linspace(0, len(refined) - 1, min(len(refined), _TRAINED_ON)).astype(np.int64)
-                index.train(np.asarray(refined.vectors[chosen], np.float32))
-            by_key = isinstance(self._inner, faiss.IndexIVF)  # which keeps keys itself
-            outer = index if by_key or self._inner is self._index else type(self._index)(index)
-            for rows in blocks(len(refined), _ADDED):
-                vectors = np.asarray(refined.vectors[rows], np.float32)
-                if by_key or outer is not index:
-                    outer.add_with_ids(vectors, refined.keys[rows])
-                else:
-                    outer.add(vectors)
-                if done:
-                    done(rows.stop)
+            index = index_like(self._index, refined.keys, refined.vectors, done=done)
             with whole_file(self._twin) as temporary:
-                faiss.write_index(outer, str(temporary))
+                faiss.write_index(index, str(temporary))
 
     def close(self) -> None:
         pass  # an index is in memory
+
+
+def vectors_in(index: Any) -> tuple[LabelArray, FloatArray]:
+    """Take the vectors out of an index of faiss.
+
+    Parameters
+    ----------
+    index : faiss.Index
+        Its vectors are those that it keeps: approximations, if it is quantised.
+
+    Returns
+    -------
+    keys : array of shape (N,)
+        The ids that a search of the index returns.
+    vectors : array of shape (N, d)
+    """
+    keys, inner = _taken_apart(index)
+    return keys, _vectors(inner, keys, 0) if len(keys) else np.empty((0, index.d), np.float32)
+
+
+def index_like(index: Any, keys: LabelArray, vectors: Any, *, done: Callable[[int], None] | None = None) -> Any:
+    """Make an index of the same kind, with the same ids and other vectors.
+
+    Parameters
+    ----------
+    index : faiss.Index
+        What the new one is like: its factory text, its metric and whether it keeps ids.
+    keys : array of shape (N,)
+        The ids.
+    vectors : array-like of shape (N, d)
+        Read in parts.
+    done : callable, optional
+        Called with the number of vectors added so far.
+
+    Returns
+    -------
+    faiss.Index
+    """
+    import faiss
+
+    _, inner = _taken_apart(index)
+    new = faiss.index_factory(index.d, _kind(inner), index.metric_type)
+    if not new.is_trained:
+        chosen = np.linspace(0, len(keys) - 1, min(len(keys), _TRAINED_ON)).astype(np.int64)
+        new.train(np.asarray(vectors[chosen], np.float32))
+    by_key = isinstance(inner, faiss.IndexIVF)  # which keeps keys itself
+    outer = new if by_key or inner is index else type(index)(new)
+    for rows in blocks(len(keys), _ADDED):
+        part = np.asarray(vectors[rows], np.float32)
+        if by_key or outer is not new:
+            outer.add_with_ids(part, keys[rows])
+        else:
+            outer.add(part)
+        if done:
+            done(rows.stop)
+    return outer
 
 
 def _taken_apart(index: Any) -> tuple[LabelArray, Any]:

@@ -40,7 +40,7 @@ print(f"refined queries in a refined gallery: {precision(found.rows):.1f} %")
 reranker = Reranker()
 reordered = []
 for query, rows in zip(queries, raw.rows, strict=True):
-    result = reranker(query, gallery[rows], ids=rows)
+    result = reranker.rerank(query, gallery[rows], ids=rows)
     reordered.append(result.ids[:10])
 print(f"a hundred candidates of the raw index, reordered: {precision(np.array(reordered)):.1f} %")
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # No labels: queries, an index, and what it returns
 #
-# A gallery stands in an index; queries come one at a time. There are two ways in: put refined vectors into the index, or
-# leave the index alone and reorder what it returns.
+# A gallery stands in an index; queries come one at a time. There are two ways in: put refined vectors into the index,
+# or leave the index alone and reorder what it returns.
 
 # %%
 import numpy as np

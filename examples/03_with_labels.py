@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Labels: learn on some classes, gain on others
 #
-# Labels of some classes teach a refiner what belongs together, and it carries over to classes it has never seen. Here it
-# learns from six digits and is judged on the four others. `pip install 'entourage[train]'`.
+# Labels of some classes teach a refiner what belongs together, and it carries over to classes it has never seen. Here
+# it learns from six digits and is judged on the four others. `pip install 'entourage[train]'`.
 
 # %%
 import os

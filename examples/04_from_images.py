@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Images: from pictures to better retrieval
 #
-# A folder with one folder per class trains a small encoder on half of the classes; pictures of the others become vectors
-# and are refined. `pip install 'entourage[train]'`; with `entourage[images]` the encoder may be any vision model of
-# Hugging Face (`--encoder NAME`).
+# A folder with one folder per class trains a small encoder on half of the classes; pictures of the others become
+# vectors and are refined. `pip install 'entourage[train]'`; with `entourage[images]` the encoder may be any vision
+# model of Hugging Face (`--encoder NAME`).
 
 # %%
 import json
@@ -53,5 +53,5 @@ for name in ("test.npz", "refined.npz"):
     print(f"{name:12} R@1 {100 * scores['recall@1']:.1f}  MAP@R {100 * scores['map@r']:.1f}")
 
 # %% [markdown]
-# `entourage refine test.npz --pictures photos --run kept` keeps the refinement, `entourage report kept` draws it as a page,
-# and `entourage explore kept` opens it in the browser.
+# `entourage refine test.npz --pictures photos --run kept` keeps the refinement, `entourage report kept` draws it as a
+# page, and `entourage explore kept` opens it in the browser.

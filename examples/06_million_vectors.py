@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A million vectors
 #
-# What does not fit into memory is refined from file to file: neighbours by an index of faiss, weights, steps, each kept on
-# disk, so that whoever is interrupted goes on with `--resume`. `pip install 'entourage[faiss]'`. `ITEMS=1000000` makes
-# it a million; the result beside this script is of a hundred thousand.
+# What does not fit into memory is refined from file to file: neighbours by an index of faiss, weights, steps, each
+# kept on disk, so that whoever is interrupted goes on with `--resume`. `pip install 'entourage[faiss]'`.
+# `ITEMS=1000000` makes it a million; the result beside this script is of a hundred thousand.
 
 # %%
 import json

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # My vectors are in Lance, Milvus, Qdrant or Postgres
 #
-# `entourage refine ADDRESS` reads a table or collection where it lives and writes a twin, `NAME_refined`, with the same ids
-# and fields. The original is only read. `pip install 'entourage[lance,milvus,qdrant]'`; what is not installed is left out.
+# `entourage refine ADDRESS` reads a table or collection where it lives and writes a twin, `NAME_refined`, with the
+# same ids and fields. The original is only read. `pip install 'entourage[lance,milvus,qdrant]'`; what is not
+# installed is left out.
 
 # %%
 import os
@@ -71,9 +72,9 @@ if find_spec("qdrant_client"):
     client.close()
 
 # %% [markdown]
-# **Postgres** has no store of its own here and needs none: read ids and vectors, refine, write them into a second column.
-# Set `POSTGRES` to a connection string to run it. With pgvector, declare both columns as `vector(64)` and write
-# `%s::vector` with `str(list)`.
+# **Postgres** has no store of its own here and needs none: read ids and vectors, refine, write them into a second
+# column. Set `POSTGRES` to a connection string to run it. With pgvector, declare both columns as `vector(64)` and
+# write `%s::vector` with `str(list)`.
 
 # %%
 if os.environ.get("POSTGRES"):

@@ -97,7 +97,8 @@ def printed_before(script: Path, cells: list[Cell]) -> list[str] | None:
     code = ["".join(cell["source"]) for cell in before if cell["cell_type"] == "code"]
     if code != [cell.text for cell in cells if not cell.is_prose]:
         return None
-    texts = iter(["".join(cell["outputs"][0]["text"]) if cell["outputs"] else "" for cell in before if "outputs" in cell])
+    outputs = (cell["outputs"] for cell in before if "outputs" in cell)
+    texts = ("".join(output[0]["text"]) if output else "" for output in outputs)
     return ["" if cell.is_prose else next(texts) for cell in cells]
 
 

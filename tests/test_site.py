@@ -1,4 +1,4 @@
-"""The documentation as a site: built strictly, with every page and public name in it, and nothing asked of other hosts."""
+"""The documentation as a site: built strictly, every page and public name in it, nothing asked of other hosts."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What the site adds to docs/: the pages that lie at the root of the repository, and whatever links of pages lead out to.
+"""What the site adds to docs/: pages that lie at the root of the repository, and whatever links of pages lead out to.
 
 The pages are written for a repository, where links start from the file they stand in. Here README.md becomes the first
 page, a linked source file a page of its own, and a linked picture of another folder comes along.
@@ -101,7 +101,8 @@ def _outside_code(pattern: re.Pattern[str], replace, text: str) -> str:
 
 
 def _as_page(path: PurePosixPath) -> str:
-    text, language = (ROOT / path).read_text(encoding="utf-8"), {".py": "python", ".json": "json"}.get(path.suffix, "text")
+    language = {".py": "python", ".json": "json"}.get(path.suffix, "text")
+    text = (ROOT / path).read_text(encoding="utf-8")
     return f"# {path.name}\n\n`{path}`\n\n````{language}\n{text}\n````\n"
 
 

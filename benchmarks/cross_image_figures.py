@@ -27,7 +27,8 @@ def draw_all(stem: Path, encoder, blocks, encoded, images, progress) -> None:
     stem.parent.mkdir(parents=True, exist_ok=True)
     triples = best_triples(encoded, images.labels, TRIPLES)
     for number, triple in enumerate(triples, 1):
-        save(attention_figure(blocks, encoded, images, triple), stem.with_name(f"{stem.name}_attention_{number}.png"))
+        figure = attention_figure(encoder, blocks, encoded, images, triple)
+        save(figure, stem.with_name(f"{stem.name}_attention_{number}.png"))
     if len(triples):
         figure = part_figure(encoder, blocks, encoded, images, triples, progress)
         save(figure, stem.with_name(f"{stem.name}_parts.png"))

@@ -1,13 +1,27 @@
 """`entourage evaluate`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entourage.cli.options import At, IdColumn, Json, LabelColumn, Labels, Seed, Vectors, check_labelled, cutoffs
+from entourage.cli.options import (
+    At,
+    IdColumn,
+    Json,
+    LabelColumn,
+    Labels,
+    Seed,
+    Vectors,
+    check_labelled,
+    cutoffs,
+    words_of_split,
+)
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import InputError
+
+if TYPE_CHECKING:
+    from entourage.values import Embeddings
 
 __all__ = ["evaluate"]
 
@@ -19,7 +33,23 @@ def evaluate(
     id_column: IdColumn = None,
     gallery: Annotated[Path | None, typer.Option(help="Vectors to search in. Default: VECTORS themselves.")] = None,
     gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of VECTORS, or a file, with train, test, query or gallery for each vector: test items are "
+            "scored, or queries in the gallery; the others are left out.",
+        ),
+    ] = None,
     at: At = None,
+    recall_at: Annotated[
+        str | None,
+        typer.Option(
+            help="Numbers of items k at which to measure recall@k alone, as tables of papers have it, such as "
+            "1,10,20,40. Default: 1,2,4,8,10,100.",
+            metavar="K,K,...",
+        ),
+    ] = None,
     no_match: Annotated[
         str, typer.Option(help="How to count queries without a match: zero (as in the papers) or drop.")
     ] = "zero",
@@ -46,6 +76,7 @@ def evaluate(
     """
     import numpy as np
 
+    from entourage.comparison.splits import judged
     from entourage.evaluation import evaluate_embeddings
     from entourage.runtime.progress import terminal_progress
     from entourage.runtime.warnings import collected_warnings
@@ -55,11 +86,19 @@ def evaluate(
 
     if gallery is None and gallery_labels is not None:
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
-    asked = cutoffs(at)
+    if at is not None and recall_at is not None:
+        raise InputError(
+            f"--at is {at} and --recall-at is {recall_at}; wanted one of them: --at measures recall@k, too"
+        )
+    if gallery is not None and split is not None:
+        raise InputError(f"--gallery is {gallery} and --split is {split}; wanted one of them: leave one out")
+    asked, recalls = cutoffs(at), cutoffs(recall_at, "--recall-at")
     columns = {"id_column": id_column, "label_column": label_column}
     items = read_vectors(vectors, labels=labels, exclusions=exclusions, **columns)
     check_labelled(items, vectors, "--labels")
-    target = None
+    target: Embeddings | None = None
+    if split is not None:
+        items, target = judged(items, words_of_split(items, vectors, split))
     if gallery is not None:
         columns = columns_where_present(gallery, gallery_labels, **columns)
         target = read_vectors(gallery, labels=gallery_labels, exclusions=exclusions, **columns)
@@ -73,7 +112,15 @@ def evaluate(
             warn_if_one_is_refined(vectors, gallery)
     with terminal_progress(log=not as_json, patient=True) as progress:
         scores = evaluate_embeddings(
-            items, target, at=asked, no_match=no_match, junk=junk, nmi=nmi, seed=seed, progress=progress
+            items,
+            target,
+            at=asked,
+            recall_at=recalls,
+            no_match=no_match,
+            junk=junk,
+            nmi=nmi,
+            seed=seed,
+            progress=progress,
         )
     warnings += scores.warnings
     print_warnings(warnings)

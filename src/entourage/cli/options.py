@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entourage.errors import InputError
+from entourage.errors import EntourageError, InputError
 
 if TYPE_CHECKING:
-    from entourage.values import Embeddings
+    from entourage.values import Embeddings, LabelArray
 
 __all__ = [
     "At",
     "DataOptions",
+    "Device",
     "IdColumn",
     "ImageSource",
     "Json",
@@ -28,6 +29,7 @@ __all__ = [
     "check_labelled",
     "cutoffs",
     "data_options_of",
+    "words_of_split",
 ]
 
 Vectors = Annotated[Path, typer.Argument(help="Vectors: .npy, .npz or .parquet.", metavar="VECTORS")]
@@ -73,6 +75,7 @@ DataOptions = Annotated[
         help="Option of the dataset as name=value, such as train_share=0.8; may be repeated.",
     ),
 ]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1; auto uses cuda if available.")]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Stop at a picture that cannot be decoded instead of leaving it out.")
 ]
@@ -103,7 +106,7 @@ def data_options_of(pairs: list[str] | None, **columns: str | None) -> dict:
     return options | named
 
 
-def cutoffs(at: str | None) -> tuple[int, ...] | None:
+def cutoffs(at: str | None, option: str = "--at") -> tuple[int, ...] | None:
     """Read `--at 1,5,10`; None where it was not given."""
     if at is None:
         return None
@@ -111,5 +114,18 @@ def cutoffs(at: str | None) -> tuple[int, ...] | None:
 
     parts = [part.strip() for part in at.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
-        raise InputError(f"--at is {at!r}; wanted whole numbers from 1 on, such as 1,5,10")
-    return check_cutoffs(map(int, parts), "--at")
+        raise InputError(f"{option} is {at!r}; wanted whole numbers from 1 on, such as 1,5,10")
+    return check_cutoffs(map(int, parts), option)
+
+
+def words_of_split(items: "Embeddings", vectors: Path, split: str, *, otherwise: str = "") -> "LabelArray":
+    """The word for each vector that `--split` names a column or a file of, (N,)."""
+    from entourage.comparison.splits import check_words
+    from entourage.stores.labels import read_labels
+    from entourage.stores.tables import SPLIT
+
+    try:
+        return check_words(items, read_labels(split, vectors, items, column=SPLIT))
+    except EntourageError as error:
+        instead = f", not {otherwise}," if otherwise else ""
+        raise InputError(f"--split is {split}{instead} and cannot be used as a column or a file: {error}") from error

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo images test attack lint bench bench-quick bench-scaling bench-scale bench-serving bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
+.PHONY: demo docs examples images package test attack lint bench bench-quick bench-scaling bench-scale bench-serving bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
 
 demo: .venv/.train
 	$(BIN)/entourage demo --out runs/demo --overwrite
@@ -24,6 +24,18 @@ lint: .venv/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# strictly: a dead link or anchor is an error
+docs: .venv/.docs
+	$(BIN)/mkdocs build --quiet --strict
+
+# what the numbered scripts print, as text, notebook and page: those that have changed
+examples: .venv/.dev
+	$(BIN)/python examples/make.py
+
+# wheel and sdist, checked, and used in an environment with the core dependencies alone
+package:
+	PYTHON=$(PYTHON) .ci/package
 
 bench: .venv/.bench
 	$(BIN)/python benchmarks/speed
@@ -74,6 +86,10 @@ clean:
 
 .venv/.bench: .venv/.train
 	$(INSTALL) '.[bench]'
+	touch $@
+
+.venv/.docs: .venv/.python pyproject.toml constraints.txt
+	$(INSTALL) '.[docs]'
 	touch $@
 
 .venv/.dev: .venv/.train

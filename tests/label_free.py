@@ -2,6 +2,7 @@
 
     python label_free.py OUT/with      # torch is loaded from the start
     python label_free.py OUT/without   # neither torch nor anything else that learns can be imported
+    python label_free.py OUT/lean      # nothing can be that an extra brings: no pictures, no reports, no .parquet
 
 That folder gets what the commands write; what they print, and how each ended, is in its outcomes.json. They read the
 folder that this is started in.
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 LEARNING = {"faiss", "huggingface_hub", "pytorch_metric_learning", "torch", "transformers"}
+OPTIONAL = LEARNING | {"PIL", "fastapi", "ipywidgets", "jinja2", "matplotlib", "pandas", "pyarrow", "tqdm", "uvicorn"}
 
 # {out} is the folder for what is written; what stands beside it is read.
 COMMANDS = {
@@ -40,16 +42,27 @@ NEED_TRAINING = {
     "demo": "demo --quick --out {out}/demo",
     "compare all": "compare vectors.npy --labels labels.npy",
 }
+# What an installation without extras refuses, and the extra that it names.
+NEED_AN_EXTRA = {
+    "plot": ("plot drift {out}/run --out {out}/drift.png", "figures"),
+    "report": ("report {out}/run", "figures"),
+    "parquet in": ("doctor vectors.parquet", "parquet"),
+    "parquet out": ("rerank queries.npz --gallery gallery.npz --out {out}/lists.parquet", "parquet"),
+    "a folder of parquet": ("refine photos --out {out}/refined", "parquet"),
+    "explore": ("explore {out}/run", "explorer"),
+    "serve": ("serve --gallery {out}/gallery", "serve"),
+}
+DRAWN = ("plot", "report")
 
 
 class Absent:
-    """Stands before Python's own finders: what learns is not installed, and who asked for it is noted."""
+    """Stands before Python's own finders: some libraries are not installed, and who asked for them is noted."""
 
-    def __init__(self):
-        self.asked_for = []
+    def __init__(self, libraries):
+        self.libraries, self.asked_for = libraries, []
 
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in LEARNING:
+        if name.partition(".")[0] in self.libraries:
             self.asked_for.append(name)
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
@@ -97,12 +110,16 @@ def refusal_of_the_library() -> str:
 
 def main(out: Path) -> None:
     out.mkdir()
-    absent = Absent()
+    absent, commands = Absent(OPTIONAL if out.name == "lean" else LEARNING), dict(COMMANDS)
     if out.name == "with":
         import torch  # noqa: F401
     else:
         sys.meta_path.insert(0, absent)
-    outcomes = run_commands(COMMANDS, out)
+    if out.name == "lean":
+        commands = {name: line for name, line in COMMANDS.items() if name.split()[0] not in DRAWN}
+        commands |= {"keep": "refine vectors.npy --labels labels.npy --run {out}/run"}
+        commands |= {name: line for name, (line, _) in NEED_AN_EXTRA.items()}
+    outcomes = run_commands(commands, out)
     use_the_library(out)
     asked_for = list(absent.asked_for)
     if out.name == "without":

@@ -26,6 +26,7 @@ def folder(tmp_path_factory, one_thread, short_rehearsals):
     ids = np.array([f"item {number:03}" for number in range(128)])
     np.save(folder / "vectors.npy", vectors)
     np.save(folder / "labels.npy", labels)
+    (folder / "vectors.parquet").write_bytes(b"PAR1")
     for name, rows in (("queries", slice(None, None, 4)), ("gallery", slice(None))):
         np.savez(folder / f"{name}.npz", vectors=vectors[rows], ids=ids[rows], labels=labels[rows])
     for number, label in enumerate(labels):
@@ -41,7 +42,7 @@ def folder(tmp_path_factory, one_thread, short_rehearsals):
 def outcomes(folder) -> dict[str, dict]:
     """What the same commands do with torch loaded, and where neither torch nor anything else that learns is."""
     found = {}
-    for name in ("with", "without"):
+    for name in ("with", "without", "lean"):
         line = [sys.executable, label_free.__file__, folder / name]
         subprocess.run(line, cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=True, timeout=600)
         found[name] = json.loads((folder / name / "outcomes.json").read_text(encoding="utf-8"))
@@ -122,3 +123,27 @@ def test_the_library_raises_what_the_command_line_says(outcomes, folder):
 
 def test_what_is_refused_leaves_nothing_behind(outcomes, folder):
     assert not {path.name for path in (folder / "without").iterdir()} & {"model", "trained", "embedded.npz", "demo"}
+
+
+# ---- the core alone ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [name for name in label_free.COMMANDS if name.split()[0] not in label_free.DRAWN])
+def test_refining_and_scoring_need_no_extra_at_all(outcomes, command):
+    lean, usual = (outcomes[name]["outcomes"][command] for name in ("lean", "without"))
+    assert lean["code"] == 0, lean["err"] + lean["exception"]
+    if "--json" in label_free.COMMANDS[command]:
+        assert json.loads(lean["out"]) == json.loads(usual["out"].replace("/without/", "/lean/"))
+
+
+@pytest.mark.parametrize("name", ["refined.npy", "by-model.npy", "by-library.npy", "nmi.npy"])
+def test_the_core_alone_computes_the_same_to_the_bit(outcomes, folder, name):
+    np.testing.assert_array_equal(np.load(folder / "lean" / name), np.load(folder / "without" / name))
+
+
+@pytest.mark.parametrize("command", label_free.NEED_AN_EXTRA)
+def test_what_needs_an_extra_names_its_pip_line(outcomes, command):
+    told, extra = outcomes["lean"]["outcomes"][command], label_free.NEED_AN_EXTRA[command][1]
+    assert told["code"] == 2
+    assert told["err"].startswith("error: ") and told["err"].endswith(f"pip install 'entourage[{extra}]'\n")
+    assert told["err"].count("\n") == 1 and told["out"] == ""

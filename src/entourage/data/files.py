@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entourage.errors import CorruptImage, FileError, InputError
+from entourage.runtime.extras import require
 from entourage.stores.reading import regular
 from entourage.values import brief, check_unique, checked_column, set_frozen
 
@@ -96,6 +97,7 @@ class ImageFiles:
 
 
 def _decode(path: Path, box: list[int] | None) -> "Image":
+    require("PIL", "reading a picture")
     from PIL import Image
 
     try:

@@ -6,11 +6,14 @@ Nothing is shown by colour alone: right and wrong also have a tick and a cross, 
 from pathlib import Path
 from typing import IO
 
-from matplotlib import rc_context
-from matplotlib.figure import Figure
-
-from entourage.errors import InputError
+from entourage.errors import InputError, MissingExtra
 from entourage.stores import StrPath, whole_file
+
+try:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+except ModuleNotFoundError as error:
+    raise MissingExtra("figures", "drawing") from error
 
 __all__ = ["ENDINGS", "save", "write_svg"]
 

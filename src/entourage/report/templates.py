@@ -6,9 +6,13 @@ marked as safe, so that labels, ids and texts of any content reach a page as tex
 
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
+from entourage.errors import MissingExtra
 from entourage.report import wording
+
+try:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+except ModuleNotFoundError as error:
+    raise MissingExtra("figures", "a report") from error
 
 __all__ = ["Block", "templates"]
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn, TaskID
 
-__all__ = ["Lines", "Stage", "bars", "duration", "patient_lines", "standard_error_is_a_terminal", "written_line"]
+__all__ = [
+    "Lines",
+    "Stage",
+    "bars",
+    "duration",
+    "kind_of",
+    "patient_lines",
+    "standard_error_is_a_terminal",
+    "written_line",
+]
 
 SECONDS_BETWEEN_LINES = 5.0
 # Work whose parts are unlike, so that those done say nothing of those to come: one method takes a moment, one minutes.
@@ -59,7 +68,7 @@ class Stage:
         (29.0, None)
         """
         gained = self.done - self.begun_with
-        if not gained or self.finished is not None or _kind(self.title) in UNEVEN:
+        if not gained or self.finished is not None or kind_of(self.title) in UNEVEN:
             return None
         left = (self.reported - self.started) * (self.total - self.done) / gained - (now - self.reported)
         return left if left > 0 else None
@@ -94,7 +103,7 @@ class Lines:
 
     def __call__(self, title: str, done: int, total: int) -> None:
         """Write a line if it is time for one."""
-        now, kind = self._clock(), _kind(title)
+        now, kind = self._clock(), kind_of(title)
         stage = self._stages.get(kind)
         waited = now - self._last_line.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES
         if stage is None or not stage.goes_on_with(done, total):
@@ -187,7 +196,7 @@ def bars(clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[str,
     stages: dict[str, Stage] = {}
 
     def show(title: str, done: int, total: int) -> None:
-        now, kind = clock(), _kind(title)
+        now, kind = clock(), kind_of(title)
         if kind in stages and stages[kind].goes_on_with(done, total):
             stages[kind].update(title, done, total, now)
         else:
@@ -260,6 +269,6 @@ def _clock_face(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
-def _kind(title: str) -> str:
+def kind_of(title: str) -> str:
     """The title without what changes: "comparing" of "comparing (raw, seed 0)"."""
     return title.partition(" (")[0]

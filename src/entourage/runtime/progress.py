@@ -1,8 +1,8 @@
 """Progress of long work: reported as progress(title, done, total), shown on standard error, and logged.
 
-Public calls take `progress=True` (bars in a terminal, plain lines elsewhere) or a callable of one's own. Whatever they
-show, the logger "entourage" gets the same lines at level INFO. Calls that are made within another one, as the hundred
-searches of a fit, are logged at level DEBUG.
+Public calls take `progress=True` (bars in a terminal and in a notebook, plain lines elsewhere) or a callable of one's
+own. Whatever they show, the logger "entourage" gets the same lines at level INFO. Calls that are made within another
+one, as the hundred searches of a fit, are logged at level DEBUG.
 """
 
 import functools
@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from entourage.errors import InputError
 from entourage.runtime.display import Lines, bars, patient_lines, standard_error_is_a_terminal, written_line
+from entourage.runtime.notebook import notebook_bars, notebook_shows_bars
 
 __all__ = ["Progress", "ShowProgress", "reported", "shown", "shows_progress", "terminal_progress"]
 
@@ -112,7 +113,7 @@ def shown(title: str, done: int, total: int) -> None:
 
 @contextmanager
 def terminal_progress(*, log: bool = True, patient: bool = False) -> Iterator[Progress]:
-    """Show progress on standard error: in a terminal bars, one per kind of work; elsewhere lines, now and then.
+    """Show progress: bars in a terminal or a notebook, one per kind of work; elsewhere lines, now and then.
 
     The part of a title in brackets may change. Bars start with the first report, so that an error before it stands
     alone.
@@ -150,6 +151,9 @@ def _display(log: bool, patient: bool) -> Iterator[Progress]:
     """Bars, lines or nothing, as the standard error of this moment allows."""
     if standard_error_is_a_terminal():
         with bars() as show:
+            yield show
+    elif notebook_shows_bars():
+        with notebook_bars() as show:
             yield show
     elif log and patient:
         with patient_lines(written_line, SILENT_SECONDS) as lines:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import IO
 
 from entourage.errors import FileError, InputError
+from entourage.runtime.extras import require
 from entourage.stores.changes import settle_to_read
 from entourage.stores.paths import StrPath
 
-__all__ = ["begins_rightly", "existing", "is_valid_text", "named", "readable", "regular", "same_file"]
+__all__ = ["begins_rightly", "existing", "is_valid_text", "named", "readable", "regular", "require_format", "same_file"]
 
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".parquet": b"PAR1"}
 
@@ -37,7 +38,15 @@ def existing(path: StrPath, formats: tuple[str, ...], what: str) -> Path:
             f"{path} ends in {path.suffix or 'nothing'}; {what} are read from {', '.join(formats)} files: convert it"
         )
     settle_to_read(path)
-    return regular(path, f"the {what} file")
+    regular(path, f"the {what} file")
+    require_format(path)
+    return path
+
+
+def require_format(path: Path) -> None:
+    """Raise MissingExtra for a file that an optional library reads and writes: .parquet."""
+    if path.suffix.lower() == ".parquet":
+        require("pyarrow", path.name)
 
 
 def regular(path: StrPath, what: str = "the file") -> Path:

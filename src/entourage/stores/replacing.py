@@ -20,7 +20,7 @@ from entourage.stores.claims import is_staging
 from entourage.stores.documents import read_json
 from entourage.stores.filenames import WRITTEN
 from entourage.stores.paths import StrPath, resolved
-from entourage.stores.reading import begins_rightly
+from entourage.stores.reading import begins_rightly, require_format
 
 __all__ = [
     "check_apart",
@@ -36,7 +36,7 @@ _OF_THE_SYSTEM = {".DS_Store", "Thumbs.db"}
 
 
 def check_file(path: StrPath, *, overwrite: bool, ours: Callable[[Path], bool] | None = None) -> Path:
-    """Raise FileError unless a file of this name may be written.
+    """Raise FileError unless a file of this name may be written, and MissingExtra if what writes it is not installed.
 
     Parameters
     ----------
@@ -53,6 +53,7 @@ def check_file(path: StrPath, *, overwrite: bool, ours: Callable[[Path], bool] |
     Path
         The same path.
     """
+    require_format(Path(path))
     return check_file_still(_checked(path, overwrite), ours)
 
 

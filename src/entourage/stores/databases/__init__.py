@@ -108,6 +108,7 @@ def open_parquet(folder: StrPath, column: str | None = None, twin: Path | None =
     Store
         Opened, to be used in a `with` block.
     """
+    require("pyarrow", "a folder of .parquet files")
     from entourage.stores.databases.parquet_folder import ParquetStore
 
     return ParquetStore(Address(url or str(folder), str(folder), ""), column, twin)

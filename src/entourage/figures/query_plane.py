@@ -16,7 +16,7 @@ from entourage.values import FloatArray, IntArray
 
 __all__ = ["draw_query_plane"]
 
-_WIDTH, _HEIGHT = 8.6, 6.2  # inches, of the plane
+_WIDTH, _LOWEST, _HIGHEST = 8.6, 3.6, 6.2  # inches, of the plane
 _CELL = 0.78  # inches, of a picture
 _EDGE = 1.1  # inches around all places, for the pictures beside them
 _PATH = "#1f6fb4"
@@ -63,16 +63,16 @@ def draw_query_plane(
             f"the path has shape {path.shape} and the neighbours {around.shape}; wanted (T + 1, 2) and "
             f"({len(neighbors)}, 2)"
         )
-    path, around = _on_paper(path, around)
+    path, around, height = _on_paper(path, around)
     others = appearance if gallery is None else gallery
-    figure = Figure(figsize=(_WIDTH + 0.3, _HEIGHT + 0.95))
+    figure = Figure(figsize=(_WIDTH + 0.3, height + 0.95))
     whole = figure.get_size_inches()
-    axes = figure.add_axes((0.15 / whole[0], 0.1 / whole[1], _WIDTH / whole[0], _HEIGHT / whole[1]))
-    axes.set(xlim=(0, _WIDTH), ylim=(_HEIGHT, 0))
+    axes = figure.add_axes((0.15 / whole[0], 0.1 / whole[1], _WIDTH / whole[0], height / whole[1]))
+    axes.set(xlim=(0, _WIDTH), ylim=(height, 0))
     axes.axis("off")
     write(axes, 0.05, -0.62, shorten(title, _WIDTH * 0.88, 13), size=13, fontweight="bold")
     write(axes, 0.05, -0.3, shorten(note or _meaning(len(path) - 1), _WIDTH, 9), size=9, color="0.4")
-    space = FreeSpace(_WIDTH, _HEIGHT)
+    space = FreeSpace(_WIDTH, height)
     space.add_dots(np.concatenate([path, around]))
     space.add_lines(path[:-1], path[1:])
     _draw_path(axes, path)
@@ -91,14 +91,15 @@ def _meaning(steps: int) -> str:
     return f"the query's place is fitted to its similarities after each step, from e₀ to {last}; its neighbours stay"
 
 
-def _on_paper(path: FloatArray, around: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Both in inches, as large as the sheet allows, and not distorted."""
+def _on_paper(path: FloatArray, around: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Both in inches, as large as the sheet allows and not distorted, and the height of the sheet."""
     every = np.concatenate([path, around])
     low, high = every.min(axis=0), every.max(axis=0)
-    size = np.array([_WIDTH, _HEIGHT])
-    scale = float(((size - 2 * _EDGE) / np.maximum(high - low, 1e-9)).min())
-    path, around = ((each - (low + high) / 2) * scale + size / 2 for each in (path, around))
-    return path, around
+    extent = np.maximum(high - low, 1e-9)
+    scale = float(((np.array([_WIDTH, _HIGHEST]) - 2 * _EDGE) / extent).min())
+    height = float(np.clip(scale * extent[1] + 2 * _EDGE, _LOWEST, _HIGHEST))
+    path, around = ((each - (low + high) / 2) * scale + np.array([_WIDTH, height]) / 2 for each in (path, around))
+    return path, around, height
 
 
 def _draw_path(axes: Axes, path: FloatArray) -> None:
@@ -119,7 +120,8 @@ def _beside(
     axes: Axes, space: FreeSpace, place: FloatArray, shown: Appearance, row: int, right: bool | None, name: str
 ) -> None:
     """The picture of an item beside its place, its name below, and a line between picture and place."""
-    found = space.place((_CELL + 0.3, _CELL + 0.2), place, farthest=4.0, per_dot=0.3)
+    size = (_CELL + 0.3, _CELL + 0.2)
+    found = space.place(size, place, farthest=2.0) or space.place(size, place, farthest=4.0, per_dot=0.3)
     x, y = place if found is None else found
     left, top = x - _CELL / 2, y - _CELL / 2 - 0.08
     edge = INK if right is None else None

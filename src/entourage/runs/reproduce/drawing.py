@@ -47,7 +47,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        return f"{Path(self.dataset).name}: {self.table.shows}"
+        return f"{Path(self.dataset).name}: {self.table.shows.partition(',')[0]}"  # there is room for one line
 
     def values(self, row: Row, metric: str) -> list[Any]:
         found = self.results.values(self.dataset, row.name).values()

@@ -11,10 +11,11 @@ from entourage.runs.reproduce.results import Results, mean_and_spread
 from entourage.runs.reproduce.scale import Scale
 from entourage.runs.reproduce.tables import Row, Table, printed_value
 
-__all__ = ["aligned", "metric_title", "table_text"]
+__all__ = ["aligned", "measured_text", "metric_title", "printed_text", "table_text"]
 
 _AS_IT_IS = {"correlation": ".4f", "median gradient": ".2f", "found by one alone": ".0f"}  # no percentages
 _TITLES = {"r-precision": "RP", "map@r": "MAP@R", "map@1000": "mAP@1000", "nmi": "NMI", "map": "mAP"}
+_DRAWN_AS_SERIES = ("learners", "steps")
 _MOST_COLUMNS = 5  # metrics side by side; with more of them they become the lines
 _MINUS = "\N{MINUS SIGN}"
 
@@ -47,8 +48,49 @@ def table_text(table: Table, results: Results, scale: Scale, datasets: Iterable[
     parts = []
     for dataset in datasets:
         parts += _grid(table, results, scale, dataset) or [_of_dataset(table, results, scale, dataset)]
-        parts += _series(table, results, dataset)
+        parts += _series(table, results, dataset) if table.draw in _DRAWN_AS_SERIES else []
     return "\n".join(part for part in parts if part)
+
+
+def printed_text(table: Table) -> str:
+    """What the paper prints: every row with all its datasets; empty for a figure without numbers."""
+    columns = [(dataset, metric) for dataset, metrics in table.metrics.items() for metric in metrics]
+    rows = [row for row in table.rows if row.printed]
+    if not rows:
+        return ""
+
+    def cell(row: Row, dataset: str, metric: str) -> str:
+        value = row.printed.get(dataset, {}).get(metric)
+        return _shown(None if value is None else printed_value(value), metric) or "-"
+
+    if len(columns) > 2 * len(rows):
+        lines = [["", *(row.name for row in rows)]]
+        lines += [[f"{name} {metric_title(metric)}", *(cell(row, name, metric) for row in rows)] for name, metric in columns]
+        return aligned(lines)
+    head = ["", *(f"{dataset} {metric_title(metric)}" for dataset, metric in columns)]
+    return aligned([head, *([row.name, *(cell(row, *column) for column in columns)] for row in rows)])
+
+
+def measured_text(table: Table, results: Results, scale: Scale) -> str:
+    """What was measured of it at small scale: every row with all datasets; empty where nothing was."""
+    metrics = scale.metrics(table, table.datasets[0])
+    rows = [row for row in table.made if any(results.values(dataset, row.name) for dataset in results.datasets)]
+    if not rows or not metrics:
+        return ""
+    columns = [(dataset, metric) for dataset in results.datasets for metric in metrics]
+
+    def cell(row: Row, dataset: str, metric: str) -> str:
+        return _measured(_value(row, metric, table, results, scale, dataset), metric)
+
+    if len(metrics) > _MOST_COLUMNS:
+        lines = [["", *(f"{dataset}: {row.name}" for dataset in results.datasets for row in rows)]]
+        lines += [
+            [metric_title(metric), *(cell(row, dataset, metric) for dataset in results.datasets for row in rows)]
+            for metric in metrics
+        ]
+        return aligned(lines)
+    head = [" x ".join(table.axes) if len(table.axes) == 2 else "", *(f"{d} {metric_title(m)}" for d, m in columns)]
+    return aligned([head, *([_name(row), *(cell(row, *column) for column in columns)] for row in rows)])
 
 
 def metric_title(name: str) -> str:
@@ -98,7 +140,7 @@ def _of_dataset(table: Table, results: Results, scale: Scale, dataset: str) -> s
 
 
 def _name(row: Row) -> str:
-    return f"{row.name} (our own row)" if row.own and not row.cell else row.name
+    return f"{row.name} (not in the paper)" if row.own and not row.cell else row.name
 
 
 def _value(row: Row, metric: str, table: Table, results: Results, scale: Scale, dataset: str) -> _Value:
@@ -136,7 +178,7 @@ def _gain(value: _Value, first: _Value | None, metric: str) -> str:
         return ""
     pairs = ((value.printed, first.printed), (value.mean, first.mean))
     gains = ["" if a is None or b is None else _signed(a - b, metric) for a, b in pairs]
-    return " / ".join(gains) if any(gains) else ""
+    return " / ".join(gain or "-" for gain in gains) if any(gains) else ""
 
 
 # ---- grids and series --------------------------------------------------------------------------------------------

@@ -6,17 +6,32 @@
 "of" names the settings a value was measured with: values of other settings are never shown as these.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from entourage.errors import InputError
-from entourage.stores import write_json
-from entourage.stores.documents import read_json
+from entourage.stores import whole_file
+from entourage.stores.documents import read_document
 
 __all__ = ["Results", "mean_and_spread"]
+
+
+class _Entry(TypedDict):
+    of: str
+    seconds: float | None
+    values: dict[str, Any]
+
+
+class _Document(TypedDict):
+    table: str
+    scale: str
+    protocol: dict[str, Any]
+    measured: dict[str, dict[str, dict[str, _Entry]]]
+    figures: dict[str, list[str]]
 
 
 class Results:
@@ -26,7 +41,7 @@ class Results:
         self.file = file
         self.content: dict[str, Any] = {"table": table, "scale": scale, "protocol": {}, "measured": {}, "figures": {}}
         if file.exists():
-            self.content |= read_json(file)
+            self.content |= read_document(file, _Document)
             if (self.content["table"], self.content["scale"]) != (table, scale):
                 raise InputError(
                     f"{file} holds {self.content['table']} at scale {self.content['scale']}; wanted {table} at scale "
@@ -60,7 +75,8 @@ class Results:
 
     def write(self) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.file, self.content)
+        with whole_file(self.file) as temporary:
+            temporary.write_text(json.dumps(self.content, indent=1) + "\n", encoding="utf-8")
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:

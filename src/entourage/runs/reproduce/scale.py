@@ -27,7 +27,8 @@ class Scale:
     data_options: dict[str, Any] = field(default_factory=dict)
     """Options of the datasets, besides those of the scale."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Settings that win over every recipe's: of trainings by name, of refiners under "refiner"."""
+    """Settings that win over presets and the scale's, but not over what a row varies: of trainings by name, of refiners
+    under "refiner"."""
     seeds: int | None = None
     """How many seeds, from 0. None: papers.toml decides."""
 
@@ -95,7 +96,7 @@ class Scale:
         known = {each.name for each in fields(system.settings)}
         wanted = {name: value for name, value in self.settings.items() if name in known}
         settings: EncoderSettings = from_toml(
-            system.settings, None, merged(merged(recipe.set, wanted), given) | {"seed": seed}, preset=start
+            system.settings, None, merged(merged(wanted, recipe.set), given) | {"seed": seed}, preset=start
         )
         return settings
 
@@ -105,5 +106,5 @@ class Scale:
         return options
 
     def refiner(self, recipe: Recipe) -> dict[str, Any]:
-        """The same for what is trained: with the scale's settings, and those that win over all."""
-        return self.values.get(_REFINER, {}) | self.refining(recipe) | self.settings.get(_REFINER, {})
+        """The same for what is trained: with the scale's settings, and those given."""
+        return self.values.get(_REFINER, {}) | self.settings.get(_REFINER, {}) | self.refining(recipe)

@@ -1,4 +1,4 @@
-"""Batches of pictures: taken as they are in memory, or decoded, and augmented by seed, epoch and row alone."""
+"""Batches of pictures: taken as they are in memory, or decoded, and augmented by seed, epoch and place alone."""
 
 import numpy as np
 import pytest
@@ -62,23 +62,26 @@ def test_pictures_to_decode_go_through_the_preprocessing():
 
 
 @pytest.mark.parametrize("images", [Decoding(), IMAGES], ids=["decoded", "in memory"])
-def test_augmentation_is_decided_by_the_draw_and_the_row(images):
-    pytest.importorskip("entourage.data.decoding")
-    if not hasattr(images, "picture"):
-        pytest.skip("pictures in memory cannot be asked for one by one yet")
+def test_augmentation_is_decided_by_the_draw_and_the_place_in_the_batches(images):
+    """The third and the fourth are the same row twice in one batch: copies differ."""
+    first = shifts(images, ROWS, (0, 1))
+    torch.testing.assert_close(shifts(images, ROWS, (0, 1), workers=4), first)
+    assert len({round(shift, 4) for shift in first.tolist()}) == 5
+    assert not torch.allclose(shifts(images, ROWS, (0, 2)), first)
 
-    def shifts(draw, workers=1):
-        drawn = flat(PictureBatches(images, ROWS, Shifting(), draw=draw, workers=workers))
-        return [
-            (a - torch.from_numpy(PIXELS[r].reshape(len(r), -1) / 255)).mean(dim=1)
-            for a, r in zip(drawn, ROWS, strict=True)
-        ]
 
-    first = torch.cat(shifts((0, 1)))
-    torch.testing.assert_close(torch.cat(shifts((0, 1), workers=4)), first)
-    assert first[2] == first[3], "the same row twice"
-    assert len(set(first.tolist())) == 4
-    assert not torch.allclose(torch.cat(shifts((0, 2))), first)
+def test_shares_of_a_batch_are_augmented_as_the_whole_is():
+    whole = shifts(IMAGES, ROWS, (0, 1))
+    shares = [[ROWS[0][:1], ROWS[1][:2]], [ROWS[0][1:], ROWS[1][2:]]]
+    left, right = (shifts(IMAGES, shares[rank], (0, 1), first=first) for rank, first in enumerate(([0, 0], [1, 2])))
+    torch.testing.assert_close(torch.cat([left[:1], right[:1], left[1:], right[1:]]), whole)
+
+
+def shifts(images, batches, draw, **options) -> torch.Tensor:
+    """What was added to each picture."""
+    drawn = flat(PictureBatches(images, batches, Shifting(), draw=draw, **options))
+    pixels = [torch.from_numpy(PIXELS[rows].reshape(len(rows), -1) / 255) for rows in batches]
+    return torch.cat([(a - b).mean(dim=1) for a, b in zip(drawn, pixels, strict=True)])
 
 
 def test_vectors_stand_where_pictures_would():

@@ -44,17 +44,19 @@ def test_batches_come_in_the_order_asked_for(workers):
 
 
 def test_order_holds_when_the_first_picture_is_the_slowest():
-    def slow_first(picture, row):
-        time.sleep(0.05 if row == 0 else 0)
-        return as_tensor(picture, row)
+    def slow_first(picture, asked):
+        time.sleep(0.05 if asked.row == 0 else 0)
+        return as_tensor(picture, asked)
 
     found = list(decoded(numbered(6), [np.arange(3), np.arange(3, 6)], slow_first, workers=3))
     assert [batch.pictures[:, 0, 0, 0].tolist() for batch in found] == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_the_transform_is_told_the_row():
-    found = list(decoded(numbered(3), [[2, 0]], lambda picture, row: torch.full((1, 1, 1), float(row))))
-    assert found[0].pictures.flatten().tolist() == [2, 0]
+def test_the_transform_is_told_the_row_and_its_place():
+    batches = [[2, 0], [0, 0]]
+    found = list(decoded(numbered(3), batches, lambda picture, asked: torch.tensor(asked).float()[:, None, None]))
+    places = [batch.pictures.flatten(1).tolist() for batch in found]
+    assert places == [[[2, 0, 0], [0, 0, 1]], [[0, 1, 0], [0, 1, 1]]]
 
 
 def test_only_a_few_batches_are_decoded_ahead():
@@ -76,9 +78,9 @@ def test_only_a_few_batches_are_decoded_ahead():
 def test_threads_work_side_by_side():
     together = threading.Barrier(3, timeout=10)
 
-    def wait_for_the_others(picture, row):
+    def wait_for_the_others(picture, asked):
         together.wait()
-        return as_tensor(picture, row)
+        return as_tensor(picture, asked)
 
     assert len(list(decoded(numbered(3), [np.arange(3)], wait_for_the_others, workers=3))) == 1
 
@@ -113,7 +115,7 @@ def test_strict_refuses_the_first_corrupt_image(files):
 
 
 def test_a_transform_that_fails_is_not_taken_for_a_corrupt_image():
-    def fails(picture, row):
+    def fails(picture, asked):
         raise ZeroDivisionError("in the transform")
 
     with pytest.raises(ZeroDivisionError, match="in the transform"):
@@ -122,7 +124,7 @@ def test_a_transform_that_fails_is_not_taken_for_a_corrupt_image():
 
 def test_pictures_of_two_shapes_are_refused():
     with pytest.raises(InputError, match=r"shapes \(1, 1, 1\), \(1, 2, 1\)"):
-        list(decoded(numbered(2), [[0, 1]], lambda picture, row: torch.zeros(1, row + 1, 1)))
+        list(decoded(numbered(2), [[0, 1]], lambda picture, asked: torch.zeros(1, asked.row + 1, 1)))
 
 
 def test_no_workers_are_refused_at_once():

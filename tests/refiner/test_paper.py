@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from entourage.errors import FileError, InputError
+from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.evaluation import evaluate, mean_average_precision_at_r
 from entourage.neighbors import search
 from entourage.refiner.paper import learning
@@ -213,6 +213,20 @@ def test_the_stopping_point_is_chosen_on_training_classes_the_batches_never_hold
     assert refiner.report()["protocol"]["stopping_point"] == "best score on the held-out classes"
 
 
+def test_refitted_it_learns_from_all_classes_for_as_many_epochs(seen):
+    X, y = seen
+    refiner = PaperRefiner(**QUICK, refit=True).fit(X, y)
+    chosen = refiner.history_.best_epoch
+    assert chosen and refiner.history_ == PaperRefiner(**QUICK).fit(X, y).history_
+    alone = PaperRefiner(**QUICK | {"epochs": chosen}, validation_share=0.0)
+    with pytest.warns(EntourageWarning, match="too few classes to hold any out"):
+        alone.fit(X, y)
+    np.testing.assert_array_equal(refiner.transform(X, context=X), alone.transform(X, context=X))
+    assert refiner.report()["protocol"]["stopping_point"].endswith(
+        "then trained anew on all classes for as many epochs"
+    )
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_fewer_than_four_usable_classes_train_without_validation(n_classes):
     X, y = noisy_clusters(seed=4, n_classes=n_classes)
@@ -241,6 +255,7 @@ BAD = {
     "epochs": [0, None],
     "patience": [0],
     "validation_share": [-0.1, 1, float("nan")],
+    "refit": ["yes", None],
     "random_state": [-1, 1.5, None],
 }
 

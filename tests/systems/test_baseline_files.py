@@ -8,10 +8,13 @@ import torch
 from PIL import Image
 
 from entourage.data.files import ImageFiles
+from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import load_encoder, save_encoder
 from entourage.errors import CorruptImage, FileError, InputError
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.baseline.training import train_baseline
+from entourage.systems.encoder_training import encoder_training
+from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -25,6 +28,7 @@ SETTINGS = {
     "epochs": 2,
     "workers": 2,
 }
+COPIES = {"batch_per_class": 6, "preprocessing": {"random_crop": True, "flip": True}}
 
 
 def settings(**changed) -> BaselineSettings:
@@ -58,16 +62,56 @@ def test_files_are_trained_on_whatever_the_number_of_threads(files):
     assert first(torch.rand(2, 3, 16, 16)).shape == (2, 8)
 
 
-def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(files, tmp_path):
+@pytest.mark.parametrize("changed", [{}, COPIES], ids=["as they are", "augmented copies"])
+def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(files, tmp_path, changed):
     def interrupt(title, done, total):
         if "(epoch 2/" in title:
             raise KeyboardInterrupt
 
-    unbroken, wanted, _ = train_baseline(files, settings())
+    chosen = settings(**changed)
+    unbroken, wanted, _ = train_baseline(files, chosen)
     with pytest.raises(KeyboardInterrupt):
-        train_baseline(files, settings(), run_folder=tmp_path / "run", progress=interrupt)
-    encoder, history, _ = train_baseline(files, settings(), run_folder=tmp_path / "run", resume=True)
+        train_baseline(files, chosen, run_folder=tmp_path / "run", progress=interrupt)
+    encoder, history, _ = train_baseline(files, chosen, run_folder=tmp_path / "run", resume=True)
     assert history == wanted and equal(state(encoder), state(unbroken))
+
+
+def test_copies_of_a_picture_in_a_batch_are_augmented_each_in_its_own_way(files):
+    """Six are wanted of classes of four: some are drawn twice."""
+    with encoder_training(files, settings(**COPIES)) as training:
+        (first, *_), (again, *_), (other, *_) = (list(training.batches(epoch)) for epoch in (1, 1, 2))
+    assert len(set(first.rows.tolist())) < len(first) == 18, "precondition: there are copies"
+    assert len(first.pictures.flatten(1).unique(dim=0)) == 18
+    assert torch.equal(first.pictures, again.pictures) and first.rows.tolist() == again.rows.tolist()
+    assert not torch.equal(first.pictures, other.pictures)
+
+
+def test_pictures_are_prepared_as_the_settings_say(files):
+    chosen = {"preprocessing": {"resize": [20, 12], "crop": "none", "random_crop": False, "flip": True}}
+    with encoder_training(files, settings(**chosen)) as training:
+        batch = next(iter(training.batches(1)))
+    assert batch.pictures.shape == (6, 3, 20, 12)
+    assert training.encoder.preprocessing == replace(Preprocessing.small((20, 12), 3), flip=True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"corp": 8}, "unknown field 'corp' of preprocessing"),
+        ({"flip": "no"}, "flip is 'no'; wanted"),
+        ({"crop": -3}, "crop is -3; wanted 1 to 8,192 pixels"),
+        ({"channels": 1}, "pictures get 1 channels and the encoder takes 3"),
+    ],
+)
+def test_preprocessing_that_cannot_be_is_refused(files, changed, said):
+    with pytest.raises(InputError, match=said):
+        train_baseline(files, settings(preprocessing=changed))
+
+
+def test_vectors_are_not_preprocessed():
+    items = Embeddings.from_vectors(np.eye(8), labels=np.repeat(np.arange(4), 2))
+    with pytest.raises(InputError, match="the encoder takes vectors, which are taken as they are"):
+        train_baseline(items, BaselineSettings(preprocessing={"flip": True}))
 
 
 def test_a_run_is_not_resumed_with_other_boxes(files, tmp_path):

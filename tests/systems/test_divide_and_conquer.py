@@ -38,8 +38,10 @@ SETTINGS = {
     "batch_classes": 4,
     "epochs": 4,
     "validation_share": 0.3,
+    "slice_share": 0.75,
     "conquer_share": 0.25,
 }
+PHASES = {"slice_share": 0.4, "conquer_share": 0.2}
 OF_VECTORS = {"encoder": "linear", "encoder_options": {}}
 
 
@@ -64,17 +66,17 @@ def map_at_r(encoder, items) -> float:
 
 @pytest.fixture
 def followed(monkeypatch):
-    """What was done, in order: ("divide", whether it was the first), ("whole",), ("learner", which, whose items)."""
+    """What was done, in order: ("divide", whether first, how), ("whole", whose items), ("learner", which, whose)."""
     done = []
     real_divide, real_loss = Learners.divide, divide_and_conquer._Division.loss
 
-    def divide(self, vectors, rows, seed, *, first):
-        done.append(("divide", first))
-        real_divide(self, vectors, rows, seed, first=first)
+    def divide(self, vectors, rows, seed, *, first, **kmeans):
+        done.append(("divide", first, kmeans))
+        real_divide(self, vectors, rows, seed, first=first, **kmeans)
 
     def loss(self, batch):
-        owners = self.learners.learner_of[np.searchsorted(self.training.rows, batch.rows)]
-        done.append(("whole",) if self.conquering else ("learner", self._learner(batch), set(owners.tolist())))
+        owners = set(self.learners.learner_of[np.searchsorted(self.training.rows, batch.rows)].tolist())
+        done.append(("learner", self._learner(batch), owners) if self.in_slices else ("whole", owners))
         return real_loss(self, batch)
 
     monkeypatch.setattr(Learners, "divide", divide)
@@ -82,8 +84,46 @@ def followed(monkeypatch):
     return done
 
 
-def test_it_clusters_every_t_epochs_divides_and_then_conquers(followed):
-    chosen = settings(epochs=5, recluster_every=2, conquer_share=0.4, validation_share=0.0, **OF_VECTORS)
+def test_slices_then_the_whole_on_clusters_then_the_whole_on_everything(followed):
+    """Two, two and one epochs; clustered anew before epochs 1 and 3, not before the last."""
+    train_divided(ITEMS, settings(epochs=5, validation_share=0.0, **PHASES, **OF_VECTORS))
+    kinds = [what[0] for what in followed]
+    per_epoch = len(ITEMS) // (4 * 4)
+    assert [what[1] for what in followed if what[0] == "divide"] == [True, False]
+    assert kinds.index("whole") == len(kinds) - 3 * per_epoch and kinds.count("whole") == 3 * per_epoch
+    owners = [what[1] for what in followed if what[0] == "whole"]
+    assert all(len(whose) == 1 for whose in owners[: 2 * per_epoch])  # of one cluster each
+    assert all(len(whose) == 2 for whose in owners[2 * per_epoch :])
+
+
+def test_the_starts_and_iterations_of_the_clustering_are_settings(followed):
+    train_divided(ITEMS, settings(epochs=1, cluster_starts=3, cluster_iterations=7, **OF_VECTORS))
+    assert followed[0] == ("divide", True, {"starts": 3, "iterations": 7})
+    assert (DivideSettings().cluster_starts, DivideSettings().cluster_iterations) == (5, 100)
+
+
+@pytest.mark.parametrize(
+    ("changed", "phases"),
+    [
+        ({"epochs": 200}, (80, 110, 10)),  # the authors' schedule
+        ({"epochs": 20}, (8, 11, 1)),
+        ({"epochs": 12}, (5, 6, 1)),
+        ({"epochs": 3}, (1, 1, 1)),
+        ({"epochs": 1}, (0, 1, 0)),
+        ({"epochs": 0}, (0, 0, 0)),
+        ({"epochs": 5, "slice_share": 0.5, "conquer_share": 0.5}, (3, 0, 2)),
+        ({"epochs": 12, "slice_share": 0.0, "conquer_share": 1.0}, (0, 0, 12)),
+        ({"epochs": 10, "slice_share": 0.99, "conquer_share": 0.01}, (9, 0, 1)),
+        ({"epochs": 10, "slice_share": 0.0, "conquer_share": 0.0}, (0, 10, 0)),
+    ],
+)
+def test_phases_are_in_proportion(changed, phases):
+    assert DivideSettings(**changed).phases == phases
+
+
+def test_in_halves_it_clusters_every_t_epochs_divides_and_then_conquers(followed):
+    halves = {"slice_share": 0.6, "conquer_share": 0.4}
+    chosen = settings(epochs=5, recluster_every=2, validation_share=0.0, **halves, **OF_VECTORS)
     train_divided(ITEMS, chosen)
     kinds = [kind for kind, *_ in followed]
     assert [what[1] for what in followed if what[0] == "divide"] == [True, False]  # before epochs 1 and 3
@@ -93,7 +133,7 @@ def test_it_clusters_every_t_epochs_divides_and_then_conquers(followed):
 
 
 def test_a_batch_is_of_one_cluster_and_goes_to_its_learner(followed):
-    train_divided(IMAGES, settings(epochs=2, conquer_share=0.0))
+    train_divided(IMAGES, settings(epochs=2, slice_share=1.0, conquer_share=0.0))
     batches = [what[1:] for what in followed if what[0] == "learner"]
     assert {learner for learner, _ in batches} == {0, 1}
     assert all(owners == {learner} for learner, owners in batches)
@@ -183,8 +223,9 @@ def test_an_encoder_divided_before_is_divided_anew_or_stays(tmp_path):
 
 
 def test_a_loss_object_takes_the_place_of_a_name():
-    _, by_object, _ = train_divided(ITEMS, settings(epochs=1, conquer_share=0.0, **OF_VECTORS), loss=CircleLoss())
-    _, by_name, _ = train_divided(ITEMS, settings(epochs=1, conquer_share=0.0, **OF_VECTORS))
+    chosen = settings(epochs=1, slice_share=1.0, conquer_share=0.0, **OF_VECTORS)
+    _, by_object, _ = train_divided(ITEMS, chosen, loss=CircleLoss())
+    _, by_name, _ = train_divided(ITEMS, chosen)
     assert by_object.curve[1]["loss"] != by_name.curve[1]["loss"]
 
 
@@ -199,7 +240,8 @@ def test_patience_counts_from_the_end_of_the_division_or_a_later_best(monkeypatc
     """Six of twelve epochs divide, patience is 2."""
     scores = (1.0 if epoch == best else 0.5 for epoch in range(13))
     monkeypatch.setattr(EncoderTraining, "score", lambda self: next(scores))
-    _, history, _ = train_divided(ITEMS, settings(epochs=12, patience=2, conquer_share=0.5, **OF_VECTORS))
+    halves = {"slice_share": 0.5, "conquer_share": 0.5}
+    _, history, _ = train_divided(ITEMS, settings(epochs=12, patience=2, **halves, **OF_VECTORS))
     assert (history.best_epoch, history.epoch) == (best, last)
 
 
@@ -227,7 +269,8 @@ def interrupt_in(epoch):
 @pytest.mark.parametrize("epoch", [1, 3, 4])
 def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(tmp_path, epoch):
     """Clustered before epochs 1 and 4: a run resumed in 2 or 3 must find the clusters of an earlier state."""
-    chosen = settings(epochs=6, recluster_every=3, loss_options={"learn_beta": True}, dim=24, learners=3, **OF_VECTORS)
+    chosen = {"epochs": 6, "recluster_every": 3, "loss_options": {"learn_beta": True}, "dim": 24, "learners": 3}
+    chosen = settings(**chosen, **PHASES, **OF_VECTORS)
     unbroken, wanted, _ = train_divided(ITEMS, chosen, run_folder=tmp_path / "unbroken")
     with pytest.raises(KeyboardInterrupt):
         train_divided(ITEMS, chosen, run_folder=tmp_path / "run", progress=interrupt_in(epoch))
@@ -259,6 +302,9 @@ def test_a_run_is_resumed_only_on_its_own_vectors(tmp_path):
         ({"learners": 3}, "dim is 16, which 3 learners do not divide evenly"),
         ({"recluster_every": 0}, "recluster_every is 0; wanted 1 or more"),
         ({"conquer_share": 1.5}, "conquer_share is 1.5; wanted 0 or more and at most 1"),
+        ({"slice_share": -0.1}, "slice_share is -0.1; wanted 0 or more and at most 1"),
+        ({"slice_share": 0.8}, "slice_share is 0.8 and conquer_share is 0.25; wanted at most 1 together"),
+        ({"cluster_starts": 0}, "cluster_starts is 0; wanted 1 or more"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changed, said):

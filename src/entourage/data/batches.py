@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from entourage.data.decoding import PictureBatch, decoded
+from entourage.data.decoding import Asked, PictureBatch, decoded
 from entourage.data.image_set import Items, column_of
 from entourage.data.preprocessing import Preprocessing, as_pictures
 from entourage.runtime.randomness import generator
@@ -31,8 +31,11 @@ class PictureBatches:
     preprocessing : Preprocessing, optional
         The encoder's; None takes grey pictures in memory as they are.
     draw : tuple of int, optional
-        Whole numbers, the seed and the epoch for instance, that decide the augmentation together with the row; None
-        does not augment, as in a test.
+        Whole numbers, the seed and the epoch for instance, that decide the augmentation together with the number of the
+        batch and the position in it: copies of a row, where a class has fewer than are wanted of it, differ. None does
+        not augment, as in a test.
+    first : sequence of int, optional
+        The position in its whole batch of the first row of each, where these are a process's shares; default: 0.
     workers : int, optional
         Number of threads that decode; default: one per core.
     strict : bool
@@ -46,10 +49,12 @@ class PictureBatches:
         preprocessing: Preprocessing | None = None,
         *,
         draw: tuple[int, ...] | None = None,
+        first: Sequence[int] | None = None,
         workers: int | None = None,
         strict: bool = False,
     ) -> None:
         self.items, self.batches, self.preprocessing, self.draw = items, batches, preprocessing, draw
+        self.first = first
         self.workers, self.strict = workers, strict
         self._corrupt: dict[str, None] = {}  # an ordered set
 
@@ -76,10 +81,13 @@ class PictureBatches:
             return (PictureBatch(rows, as_pictures(pixels[rows])[:, None]) for rows in self.batches)
         return decoded(items, self.batches, self._prepared, workers=self.workers, strict=self.strict)
 
-    def _prepared(self, picture: Image.Image, row: int) -> Tensor:
-        """Run in threads and in any order: what is random in it depends on the row."""
+    def _prepared(self, picture: Image.Image, asked: Asked) -> Tensor:
+        """Run in threads and in any order: what is random in it depends on the place in the batches."""
         preprocessing = self.preprocessing or Preprocessing.small()
-        return preprocessing(picture, None if self.draw is None else generator(*self.draw, row))
+        if self.draw is None:
+            return preprocessing(picture, None)
+        position = asked.position + (self.first[asked.batch] if self.first else 0)
+        return preprocessing(picture, generator(*self.draw, asked.batch, position))
 
     def _as_they_are(self, pixels: np.ndarray) -> bool:
         """Whether the pixels in memory are what the encoder takes, without Pillow."""

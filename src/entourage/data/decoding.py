@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,13 +21,25 @@ from entourage.errors import CorruptImage, InputError, few
 from entourage.runtime.launch import launched
 from entourage.runtime.progress import Progress
 
-__all__ = ["PictureBatch", "Transform", "check_decodable", "decoded"]
+__all__ = ["Asked", "PictureBatch", "Transform", "check_decodable", "decoded"]
 
 _BATCHES_AHEAD = 2  # what waits in memory is bounded: the batch in use, and these
 _CHECKED_AT_ONCE = 64
 
-Transform = Callable[[Image.Image, int], Tensor]
-"""From a picture and its row to a tensor (C, H, W)."""
+
+class Asked(NamedTuple):
+    """Where a picture was asked for: a row may be asked for more than once, even within a batch."""
+
+    row: int
+    """Its row in the image set."""
+    batch: int
+    """The number of the batch, from 0."""
+    position: int
+    """Its position in the batch, from 0."""
+
+
+Transform = Callable[[Image.Image, Asked], Tensor]
+"""From a picture, and where it was asked for, to a tensor (C, H, W)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +74,8 @@ def decoded(
     batches_of_rows : iterable of array of int, shape (b,) each
         The rows of each batch.
     transform : callable
-        `transform(picture, row)` makes a tensor (C, H, W) of a PIL image. It runs in a thread, so whatever is random in
-        it must follow from the row.
+        `transform(picture, asked)` makes a tensor (C, H, W) of a PIL image. It runs in a thread, so whatever is random
+        in it must follow from `asked`: the row, or the place in the batches.
     workers : int, optional
         Number of threads that decode; default: one per core.
     strict : bool
@@ -100,7 +113,7 @@ def check_decodable(items: Items, *, workers: int | None = None, progress: Progr
     if hasattr(items, "pixels") or hasattr(items, "vectors"):
         return
     batches = np.split(np.arange(len(items)), range(_CHECKED_AT_ONCE, len(items), _CHECKED_AT_ONCE))
-    for batch in decoded(items, batches, lambda picture, row: torch.empty(0), workers=workers, strict=True):
+    for batch in decoded(items, batches, lambda picture, asked: torch.empty(0), workers=workers, strict=True):
         if progress:
             progress("checking pictures", int(batch.rows[-1]) + 1, len(items))
 
@@ -108,15 +121,16 @@ def check_decodable(items: Items, *, workers: int | None = None, progress: Progr
 def _batches(
     images: ImageSet, batches: Iterator[ArrayLike], transform: Transform, workers: int, strict: bool
 ) -> Iterator[PictureBatch]:
-    def decode(row: int) -> Tensor:
-        return transform(images.picture(row), row)
+    def decode(asked: Asked) -> Tensor:
+        return transform(images.picture(asked.row), asked)
 
     pool = ThreadPoolExecutor(workers, thread_name_prefix="decoding")
     ahead: deque[tuple[np.ndarray, list[Future[Tensor]]]] = deque()
     try:
-        for batch in batches:
+        for number, batch in enumerate(batches):
             rows = np.asarray(batch)
-            ahead.append((rows, [pool.submit(decode, int(row)) for row in rows]))
+            asked = (Asked(int(row), number, position) for position, row in enumerate(rows))
+            ahead.append((rows, [pool.submit(decode, each) for each in asked]))
             if len(ahead) > _BATCHES_AHEAD:
                 yield _finished(*ahead.popleft(), strict)
         while ahead:

@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from entourage.errors import InputError
-from entourage.runtime.config import check_known, check_name
+from entourage.runtime.config import check_known, check_name, check_options
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Preprocessing", "as_pictures"]
 
@@ -101,6 +101,7 @@ class Preprocessing:
         """The preprocessing whose fields `to_dict` gave."""
         for name in values:
             check_name(name, sorted(field.name for field in fields(cls)), "field", "of preprocessing")
+        check_options(cls.__init__, values)
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:

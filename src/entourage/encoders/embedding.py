@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from entourage.data.batches import PictureBatches
-from entourage.data.decoding import decoded
+from entourage.data.decoding import Asked, decoded
 from entourage.data.image_set import ImageSet, Items
 from entourage.data.preprocessing import Preprocessing
 from entourage.encoders import CallableEncoder, HuggingFaceEncoder
@@ -255,9 +255,9 @@ def _by_callable(
 ) -> Iterator[Shard]:
     pictures: dict[int, Image.Image] = {}
 
-    def keep(picture: Image.Image, row: int) -> Tensor:
+    def keep(picture: Image.Image, asked: Asked) -> Tensor:
         """The picture itself is wanted: the tensor that decoding passes on stays empty."""
-        pictures[row] = picture
+        pictures[asked.row] = picture
         return torch.empty(0)
 
     for batch in decoded(images, batches, keep, workers=workers, strict=strict):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from entourage.data.preprocessing import Preprocessing
+from entourage.encoders.batch_norm import batch_norms
 from entourage.encoders.hub import MASK, POOLER, applied_to, backbone_from_config, load_backbone
 from entourage.encoders.pooling import pooling_layer
 from entourage.errors import InputError
@@ -153,7 +154,7 @@ class HuggingFaceEncoder(nn.Module):
         if self.freeze_backbone:
             self.backbone.eval()
         if self.freeze_batch_norm:
-            for norm in self._batch_norms():
+            for norm in batch_norms(self.backbone):
                 norm.eval()  # the statistics learned before stay in use, and stay as they are
         return self
 
@@ -165,12 +166,9 @@ class HuggingFaceEncoder(nn.Module):
             if unused & set(name.split(".")):
                 weight.requires_grad_(False)
         if self.freeze_batch_norm:
-            for norm in self._batch_norms():
+            for norm in batch_norms(self.backbone):
                 norm.requires_grad_(False)
         self.train(self.training)
-
-    def _batch_norms(self) -> list[nn.Module]:
-        return [module for module in self.backbone.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
 
     def _output(self, pictures: Tensor) -> Any:
         with applied_to(pictures, _kind(self.backbone)), torch.no_grad() if self.freeze_backbone else nullcontext():

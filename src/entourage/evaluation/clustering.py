@@ -65,8 +65,10 @@ def kmeans(vectors: Any, n_clusters: int, seed: int = 0, *, progress: Progress |
     return clusters if xp is np else clusters.numpy(force=True)
 
 
-def few_clusters(vectors: ArrayLike, n_clusters: int, seed: int = 0) -> np.ndarray:
-    """Cluster vectors into a handful of clusters with scikit-learn's k-means, from one k-means++ start.
+def few_clusters(
+    vectors: ArrayLike, n_clusters: int, seed: int = 0, *, starts: int = 1, iterations: int = 300
+) -> np.ndarray:
+    """Cluster vectors into a handful of clusters with scikit-learn's k-means, from k-means++ starts.
 
     Parameters
     ----------
@@ -75,7 +77,11 @@ def few_clusters(vectors: ArrayLike, n_clusters: int, seed: int = 0) -> np.ndarr
     n_clusters : int
         How many clusters there may be; as many as vectors at most.
     seed : int
-        Decides the start.
+        Decides the starts.
+    starts : int
+        How many times it begins anew; the clustering with the least sum of squared distances is kept.
+    iterations : int
+        Of each start, at most.
 
     Returns
     -------
@@ -88,7 +94,7 @@ def few_clusters(vectors: ArrayLike, n_clusters: int, seed: int = 0) -> np.ndarr
     rows = np.ascontiguousarray(vectors, np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct vectors than clusters
-        clustering = KMeans(min(n_clusters, len(rows)), n_init=1, random_state=seed)
+        clustering = KMeans(min(n_clusters, len(rows)), n_init=starts, max_iter=iterations, random_state=seed)
         return clustering.fit_predict(rows).astype(np.int64)
 
 

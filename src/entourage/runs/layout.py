@@ -4,14 +4,15 @@ A training run, written by `entourage train`:
 
     config.json           system, data, every setting, seed, versions
     log.jsonl             a line per epoch
-    encoder/              the encoder of the epoch that was kept, a model folder
+    refit.jsonl           with refit: a line per epoch of the training on all classes
+    encoder/              the encoder of the epoch that was kept, or trained anew as long; a model folder
     metrics.json          its scores on the test classes, in the form of `entourage evaluate --json`
     tensorboard/          if asked for
     network/              of the system intra-batch: the message-passing network, a model folder
     cross_image/          of the system cross-image: the blocks, a model folder, and gradients.jsonl
 
 While training goes on the folder is called RUN.partial and holds checkpoint.safetensors, the state after the last
-epoch; RUN appears when all is done.
+epoch, or refit.safetensors; RUN appears when all is done.
 
 A refinement run, written by `entourage refine --run` and by the demo:
 
@@ -50,6 +51,8 @@ from entourage.stores.filenames import (
     NETWORK,
     QUERIES,
     REFINED,
+    REFIT_CHECKPOINT,
+    REFIT_LOG,
     REPORT,
     RUN,
     TENSORBOARD,
@@ -75,6 +78,8 @@ __all__ = [
     "NETWORK",
     "QUERIES",
     "REFINED",
+    "REFIT_CHECKPOINT",
+    "REFIT_LOG",
     "REPORT",
     "RUN",
     "TENSORBOARD",

@@ -10,6 +10,7 @@ from entourage.errors import InputError
 from entourage.evaluation import Scores, evaluate_embeddings
 from entourage.runtime.progress import Progress
 from entourage.systems.settings import EncoderSettings
+from entourage.systems.trained import is_refitted
 from entourage.training.history import History
 from entourage.training.sampling import hold_out_classes, usable_classes
 from entourage.values import Embeddings, IntArray, labels_of
@@ -136,8 +137,12 @@ def training_protocol(
         "trained_on": f"{len(training)} {kind} of {_classes(training, settings)}",
         "system": system,
         **{name: getattr(settings, name) for name in ("encoder", "loss", "seed") if hasattr(settings, name)},
-        "epoch_kept": f"{history.best_epoch} of {history.epoch}: {chosen}",
+        "epoch_kept": f"{history.best_epoch} of {history.epoch}: {chosen}{_again(settings, history)}",
     }
+
+
+def _again(settings: EncoderSettings, history: History) -> str:
+    return "; trained anew on all classes for as many" if is_refitted(settings, history) else ""
 
 
 def _classes(training: Items, settings: EncoderSettings) -> str:

@@ -14,7 +14,7 @@ from entourage import __version__
 from entourage.errors import EntourageWarning
 from entourage.evaluation import Scores
 from entourage.runs.encoders import warn_of_corrupt
-from entourage.runs.layout import CONFIG, ENCODER, LOG, METRICS, TENSORBOARD, partial_of
+from entourage.runs.layout import CONFIG, ENCODER, LOG, METRICS, REFIT_LOG, TENSORBOARD, partial_of
 from entourage.runs.scoring import score_encoder, training_protocol
 from entourage.runs.train_request import TrainRequest
 from entourage.runs.training_data import check_pictures, load_sets, with_encoder
@@ -123,7 +123,9 @@ def _write(run: TrainResult, encoder: "Encoder", config: dict, keeps: tuple[str,
     with new_folder(run.folder, overwrite=overwrite) as filling:
         write_json(filling / CONFIG, config)
         write_json(filling / METRICS, run.document())
-        shutil.copyfile(partial / LOG, filling / LOG)
+        for name in (LOG, REFIT_LOG):
+            if (partial / name).is_file():
+                shutil.copyfile(partial / name, filling / name)
         for name in (TENSORBOARD, *keeps):
             if (partial / name).is_dir():
                 shutil.copytree(partial / name, filling / name)

@@ -6,7 +6,7 @@ from typing import Any
 
 from entourage.errors import InputError
 
-__all__ = ["check_finite", "check_not_negative", "check_positive", "check_share", "check_whole"]
+__all__ = ["check_finite", "check_flag", "check_not_negative", "check_positive", "check_share", "check_whole"]
 
 
 def check_whole(name: str, value: Any, least: int, most: int | None = None, *, none: bool = False) -> None:
@@ -46,3 +46,9 @@ def check_finite(name: str, value: Any) -> None:
     """Refuse what is not a finite number."""
     if not (isinstance(value, Real) and math.isfinite(value)):
         raise InputError(f"{name} is {value!r}; wanted a finite number")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False, of Python or numpy."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise InputError(f"{name} is {value!r}; wanted True or False")

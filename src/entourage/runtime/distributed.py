@@ -12,7 +12,7 @@ So a net with batch norm learns a little differently on several processes; one w
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +29,7 @@ __all__ = [
     "local_rank",
     "rank",
     "running",
+    "running_on",
     "share_state",
     "start",
     "stop",
@@ -75,6 +76,11 @@ def running(backend: str | None = None) -> Iterator[None]:
     finally:
         if started:
             stop()
+
+
+def running_on(device: torch.device) -> AbstractContextManager[None]:
+    """`running`, with the backend for tensors on such a device."""
+    return running("gloo" if device.type == "cpu" else None)
 
 
 def rank() -> int:

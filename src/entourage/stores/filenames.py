@@ -29,6 +29,8 @@ __all__ = [
     "PLAN",
     "QUERIES",
     "REFINED",
+    "REFIT_CHECKPOINT",
+    "REFIT_LOG",
     "REPORT",
     "RUN",
     "TENSORBOARD",
@@ -53,6 +55,7 @@ NETWORK = "network"
 CROSS_IMAGE = "cross_image"
 CHECKPOINT = "checkpoint.safetensors"
 LOG = "log.jsonl"
+REFIT_CHECKPOINT, REFIT_LOG = "refit.safetensors", "refit.jsonl"
 GRADIENTS = "gradients.jsonl"
 TENSORBOARD = "tensorboard"
 
@@ -75,7 +78,8 @@ PARQUET = "_entourage.json"
 
 # Every folder of ours holds CONFIG, RUN, PLAN or PARQUET, its mark: a JSON object with the key "entourage".
 _OF_A_MODEL = (CONFIG, WEIGHTS, GRADIENTS)
-_OF_TRAINING = (METRICS, REPORT, CHECKPOINT, LOG, ENCODER, NETWORK, CROSS_IMAGE, TENSORBOARD)
+_OF_TRAINING = (METRICS, REPORT, CHECKPOINT, LOG, REFIT_CHECKPOINT, REFIT_LOG, TENSORBOARD)
+_IN_TRAINING = (ENCODER, NETWORK, CROSS_IMAGE)
 _OF_REFINEMENT = (RUN, METRICS, REPORT, ITEMS, REFINED, CONTEXT, CONTEXT_REFINED, NEIGHBORS, QUERIES, TEXTS, MODEL, MAP)
 
 
@@ -89,7 +93,7 @@ def _any_of(names: Iterable[str], *patterns: str) -> re.Pattern[str]:
 
 WRITTEN = {
     CONFIG: _any_of(
-        [*_OF_A_MODEL, *_OF_TRAINING, *_model_in(ENCODER), *_model_in(NETWORK), *_model_in(CROSS_IMAGE)],
+        [*_OF_A_MODEL, *_OF_TRAINING, *_IN_TRAINING, *(name for folder in _IN_TRAINING for name in _model_in(folder))],
         rf"{TENSORBOARD}/events\.out\.tfevents\.[^/]*",
     ),
     RUN: _any_of([*_OF_REFINEMENT, *_model_in(MODEL), TRAIN, *DEMO_PICTURES.values()]),

@@ -22,19 +22,22 @@ from torch import Tensor, nn
 
 from entourage.data.batches import PictureBatch, PictureBatches
 from entourage.data.image_set import Items
+from entourage.encoders.batch_norm import batch_norms
 from entourage.encoders.embedding import Shard, embed_shards
 from entourage.encoders.saving import small_encoder_for
-from entourage.errors import EntourageWarning, FileError, InputError
+from entourage.errors import EntourageWarning, InputError
 from entourage.evaluation import mean_average_precision_at_r
 from entourage.runtime import distributed
 from entourage.runtime.devices import device_named
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import seeded_weights
-from entourage.stores.filenames import CHECKPOINT, LOG, TENSORBOARD
+from entourage.stores.filenames import CHECKPOINT, LOG, REFIT_CHECKPOINT, REFIT_LOG, TENSORBOARD
 from entourage.systems.fingerprint import training_fingerprint
 from entourage.systems.new_encoder import new_encoder
+from entourage.systems.parts import NotedBatches, TrainedParts, check_folder
 from entourage.systems.settings import EncoderSettings
 from entourage.systems.trained import TrainedEncoder, nothing_learned
+from entourage.training.history import History
 from entourage.training.log import RunLog
 from entourage.training.loop import fit_model
 from entourage.training.losses import build_loss
@@ -43,7 +46,7 @@ from entourage.training.schedule import build_schedule
 from entourage.training.settings import Checkpointing, FitSettings, Reporting
 from entourage.values import Embeddings, label_codes, labels_of
 
-__all__ = ["EncoderTraining", "NotedBatches", "encoder_training"]
+__all__ = ["EncoderTraining", "encoder_training"]
 
 Rows = TypeVar("Rows")
 
@@ -58,6 +61,7 @@ def encoder_training(
     resume: bool = False,
     strict: bool = False,
     progress: Progress | None = None,
+    chosen: History | None = None,
 ) -> Iterator["EncoderTraining"]:
     """Set up the training of an encoder, among as many processes as `torchrun` has started.
 
@@ -71,6 +75,8 @@ def encoder_training(
         Makes of the encoder that the settings name the one that is trained.
     run_folder, resume, strict, progress
         See `trained.RunOptions`.
+    chosen : History, optional
+        Of a training that held classes out: this one has them all, and ends after the epoch that was chosen there.
 
     Yields
     ------
@@ -80,14 +86,18 @@ def encoder_training(
     if settings.encoder == "auto":
         settings = replace(settings, encoder=small_encoder_for(images))
     device = device_named(settings.device)
-    with distributed.running("gloo" if device.type == "cpu" else None):
-        if distributed.is_main():  # who alone writes there, and may just have moved an older run away
-            _check_folder(run_folder, resume)
+    with distributed.running_on(device):
+        if distributed.is_main() and chosen is None:  # who alone writes there, and may have moved an older run away
+            check_folder(run_folder, resume)
         labels = labels_of(images)
         check_usable_classes(labels)
-        held_out = hold_out_classes(labels, settings.validation_share, settings.seed)
+        share = settings.validation_share if chosen is None else 0.0
+        held_out = hold_out_classes(labels, share, settings.seed)
         rows = np.flatnonzero(~held_out)
         encoder = seeded_weights(settings.seed, lambda: new_encoder(settings, images))
+        if settings.freeze_batch_norm == "all":
+            for norm in batch_norms(encoder):
+                norm.requires_grad_(False)
         yield EncoderTraining(
             images=images,
             labels=labels,
@@ -101,6 +111,7 @@ def encoder_training(
             folder=None if run_folder is None else Path(run_folder),
             resume=resume,
             progress=progress,
+            chosen=chosen,
         )
 
 
@@ -132,6 +143,10 @@ class EncoderTraining:
     """Whether the run resumes from its checkpoint."""
     progress: Progress | None
     """Called as progress(title, done, total)."""
+    chosen: History | None = None
+    """The history of the training that chose how many epochs this one has; None if it is to choose itself."""
+    histories: list[History] = field(default_factory=list, repr=False)
+    """What `fit` has done."""
     _corrupt: dict[str, None] = field(default_factory=dict, repr=False)  # an ordered set
 
     @property
@@ -167,9 +182,10 @@ class EncoderTraining:
         NotedBatches
             Its pictures, decoded as they are asked for.
         """
-        s = self.settings
-        shares = [share_of_rank(self.rows[b], distributed.rank(), distributed.world_size()) for b in batches]
-        return self._noted(shares, draw=(s.seed, epoch) if s.augment else None)
+        s, rank, processes = self.settings, distributed.rank(), distributed.world_size()
+        shares = [share_of_rank(self.rows[b], rank, processes) for b in batches]
+        first = [int(share_of_rank(np.arange(len(b)), rank, processes)[0]) for b in batches]
+        return self._noted(shares, draw=(s.seed, epoch) if s.augment else None, first=first)
 
     def example(self) -> PictureBatch | None:
         """The first training picture that can be decoded, as a batch of one; None if there is none."""
@@ -179,8 +195,11 @@ class EncoderTraining:
         """(b,) codes of the classes of a batch."""
         return torch.from_numpy(self.codes[np.searchsorted(self.rows, batch.rows)]).to(self.device)
 
-    def _noted(self, batches: Sequence[np.ndarray], draw: tuple[int, ...] | None) -> "NotedBatches":
-        options: dict[str, Any] = {"draw": draw, "workers": self.settings.workers, "strict": self.strict}
+    def _noted(
+        self, batches: Sequence[np.ndarray], draw: tuple[int, ...] | None, first: Sequence[int] | None = None
+    ) -> "NotedBatches":
+        options: dict[str, Any] = {"draw": draw, "first": first, "workers": self.settings.workers}
+        options["strict"] = self.strict
         return NotedBatches(PictureBatches(self.images, batches, self.encoder.preprocessing, **options), self._note)
 
     def _note(self, corrupt: Iterable[str]) -> None:
@@ -329,23 +348,32 @@ class EncoderTraining:
             The encoder, the history, and the pictures left out.
         """
         history = fit_model(
-            nn.ModuleDict({"encoder": self.encoder, **parts}),
+            TrainedParts({"encoder": self.encoder, **parts}, self._frozen()),
             optimizer or self.optimizer(),
             self._fit_settings(patience_from),
             batches=batches or self.batches,
             loss=loss,
             evaluate=self.score if len(self.held_out) else None,
             checkpointing=self._checkpointing(parts, depends_on),
-            reporting=Reporting(self._log(), "training the encoder", "images", "held-out MAP@R", self.progress),
+            reporting=Reporting(self._log(), self._title, "images", "held-out MAP@R", self.progress),
         )
+        self.histories.append(history)
         for text in nothing_learned(history) if distributed.is_main() else ():
             warnings.warn(text, EntourageWarning, stacklevel=2)
-        return TrainedEncoder(self.encoder, history, self.corrupt)
+        return TrainedEncoder(self.encoder, self.chosen or history, self.corrupt)
+
+    @property
+    def _title(self) -> str:
+        return "training the encoder" if self.chosen is None else "training the encoder on all classes"
+
+    def _frozen(self) -> list[nn.Module]:
+        """The batch norms whose statistics stay as they are."""
+        return [] if self.settings.freeze_batch_norm == "none" else batch_norms(self.encoder)
 
     def _fit_settings(self, patience_from: int) -> FitSettings:
         s = self.settings
         return FitSettings(
-            epochs=s.epochs,
+            epochs=s.epochs if self.chosen is None else self.chosen.best_epoch,
             patience=s.patience,
             patience_from=patience_from,
             evaluate_every=s.evaluate_every,
@@ -358,6 +386,8 @@ class EncoderTraining:
         if self.folder is None:
             return None
         fingerprint = training_fingerprint(self.settings, self.images, parts, (self.encoder, *depends_on))
+        if self.chosen is not None:
+            return Checkpointing(self.folder / REFIT_CHECKPOINT, f"{fingerprint} {self.chosen.best_epoch}", self.resume)
         return Checkpointing(self.folder / CHECKPOINT, fingerprint, self.resume)
 
     def _log(self) -> RunLog | None:
@@ -365,30 +395,6 @@ class EncoderTraining:
         if self.folder is None or not distributed.is_main():
             return None
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.chosen is not None:
+            return RunLog(self.folder / REFIT_LOG)
         return RunLog(self.folder / LOG, tensorboard=self.folder / TENSORBOARD if self.settings.tensorboard else None)
-
-
-@dataclass(frozen=True)
-class NotedBatches:
-    """Batches of pictures; once they have been read, those that cannot be decoded are noted in their training."""
-
-    pictures: PictureBatches
-    note: Callable[[Iterable[str]], None]
-
-    def __len__(self) -> int:
-        return len(self.pictures)
-
-    def __iter__(self) -> Iterator[PictureBatch]:
-        try:
-            yield from self.pictures
-        finally:
-            self.note(self.pictures.corrupt)
-
-
-def _check_folder(folder: str | PathLike[str] | None, resume: bool) -> None:
-    if folder is None:
-        if resume:
-            raise InputError("resume is True without a run folder; wanted the folder of the run to resume")
-        return
-    if (Path(folder) / CHECKPOINT).exists() and not resume:
-        raise FileError(f"{folder} holds a run already; resume it (--resume, resume=True) or choose another folder")

@@ -3,7 +3,8 @@
 from typing import Any
 
 from entourage.data.image_set import Items, column_of
-from entourage.encoders import build_encoder
+from entourage.data.preprocessing import Preprocessing
+from entourage.encoders import SlicedEncoder, build_encoder
 from entourage.encoders.protocol import Encoder
 from entourage.encoders.saving import saved_encoder
 from entourage.encoders.vectors import check_takes
@@ -40,7 +41,23 @@ def new_encoder(settings: EncoderSettings, items: Items) -> Any:
     else:
         encoder = build_encoder(settings.encoder, **_options(settings, items))
     check_takes(encoder, items)
+    if settings.preprocessing:
+        _prepare(encoder, settings.preprocessing)
     return encoder
+
+
+def _prepare(encoder: Any, changed: dict[str, Any]) -> None:
+    """Change some fields of an encoder's preprocessing, in place."""
+    encoder = encoder.encoder if isinstance(encoder, SlicedEncoder) else encoder
+    own = encoder.preprocessing
+    if own is None:
+        raise InputError(
+            f"preprocessing is {changed} but the encoder takes vectors, which are taken as they are; leave it out"
+        )
+    values = {name: None if value == "none" else value for name, value in changed.items()}
+    prepared = Preprocessing.from_dict(own.to_dict() | values)
+    prepared.check_channels(own.channels)
+    encoder.preprocessing = prepared
 
 
 def _check_unchanged(encoder: Encoder, settings: EncoderSettings) -> None:

@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from entourage.errors import InputError
-from entourage.runtime.config import check_types
+from entourage.runtime.config import check_known, check_types
 
 __all__ = ["NOT_DECISIVE", "EncoderSettings", "MetricLossSettings"]
+
+_FROZEN = ("none", "statistics", "all")
 
 NOT_DECISIVE = {"workers", "device", "tensorboard"}  # settings a resumed run may change
 
@@ -24,6 +26,9 @@ class EncoderSettings:
     """Dimensions of the embedding."""
     image_size: int | None = None
     """Height and width the encoder sees; None for the encoder's own, or that of pictures in memory."""
+    preprocessing: dict[str, Any] = field(default_factory=dict)
+    """How pictures are prepared where it differs from the encoder's own: fields of data.preprocessing.Preprocessing,
+    such as resize, crop, random_crop and flip; "none" where a field may be None."""
     batch_classes: int = 32
     """Classes in a batch."""
     batch_per_class: int = 4
@@ -44,8 +49,13 @@ class EncoderSettings:
     """How the learning rates change: constant, cosine or step."""
     step_after: tuple[int, ...] = ()
     """The epochs after which "step" divides the learning rates by ten."""
+    freeze_batch_norm: str = "none"
+    """What the encoder's batch norms keep of the encoder training begins with: "none"; their "statistics" alone; "all",
+    scale and shift too."""
     validation_share: float = 0.2
     """Share of the training classes held out, to choose the epoch that is kept; 0 keeps the last."""
+    refit: bool = False
+    """Whether, once the epoch is chosen, a new encoder is trained on all classes for as many epochs."""
     augment: bool = True
     """Random crops and flips in training, as far as the encoder's preprocessing has any."""
     seed: int = 0
@@ -67,6 +77,7 @@ class EncoderSettings:
         self._check("batch_per_class", 2, "or more, so that there is something to bring together")
         for name in ("epochs", "seed", "learning_rate", "weight_decay"):
             self._check(name, 0, "or more")
+        check_known(self.freeze_batch_norm, _FROZEN, "freeze_batch_norm")
         if self.clip is not None and self.clip <= 0:
             raise InputError(f"clip is {self.clip}; wanted more than 0, or nothing for no limit")
         if not 0 <= self.validation_share < 1:

@@ -4,10 +4,11 @@ from os import PathLike
 from typing import Any, NamedTuple, TypedDict
 
 from entourage.runtime.progress import ShowProgress
+from entourage.systems.settings import EncoderSettings
 from entourage.training.history import History
 from entourage.values import brief
 
-__all__ = ["RunOptions", "TrainedEncoder", "nothing_learned"]
+__all__ = ["RunOptions", "TrainedEncoder", "is_refitted", "nothing_learned"]
 
 
 class RunOptions(TypedDict, total=False):
@@ -28,14 +29,32 @@ class TrainedEncoder(NamedTuple):
     """The result of a training."""
 
     encoder: Any
-    """The encoder (an `Encoder`, and a torch module) with the weights of its best epoch."""
+    """The encoder (an `Encoder`, and a torch module) with the weights of its best epoch, or trained anew as long."""
     history: History
-    """Loss and score of every epoch, and which epoch was kept."""
+    """Loss and score of every epoch, and which epoch was chosen."""
     corrupt: list[str]
     """Paths of the pictures that could not be decoded and were left out, each once; of training, those drawn."""
 
     def __repr__(self) -> str:
         return brief(self)
+
+
+def is_refitted(settings: EncoderSettings, history: History) -> bool:
+    """Whether the encoder is one trained anew, on all classes, for as many epochs as held-out classes chose.
+
+    Parameters
+    ----------
+    settings : EncoderSettings
+        The settings of the training.
+    history : History
+        Of the training that chose the epoch.
+
+    Returns
+    -------
+    bool
+        False also where no class was held out, or no epoch was better than the encoder before training.
+    """
+    return settings.refit and history.best_score is not None and history.best_epoch > 0
 
 
 def nothing_learned(history: History) -> list[str]:

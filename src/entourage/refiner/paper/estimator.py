@@ -77,7 +77,9 @@ class PaperRefiner(RefiningEstimator):
     patience : int
         Stop after this many epochs without a better score on the held-out classes.
     validation_share : float
-        Share of the training classes held out to choose the stopping point.
+        Share of the training classes held out to choose the stopping point; 0 trains on all for all epochs.
+    refit : bool
+        Whether new blocks are then trained on all classes for as many epochs.
     random_state : int
         Seed of everything that is drawn at random.
 
@@ -130,6 +132,7 @@ class PaperRefiner(RefiningEstimator):
         epochs: int = 30,
         patience: int = 5,
         validation_share: float = 0.2,
+        refit: bool = False,
         random_state: int = 0,
     ) -> None:
         self.n_neighbors = n_neighbors
@@ -145,6 +148,7 @@ class PaperRefiner(RefiningEstimator):
         self.epochs = epochs
         self.patience = patience
         self.validation_share = validation_share
+        self.refit = refit
         self.random_state = random_state
 
     @shows_progress

@@ -1,7 +1,8 @@
 """How the published recipe learns: blocks trained on labelled items, with early stopping on held-out classes.
 
 The multi-similarity loss (Eq. 4 of the paper) of e^T is minimised over class-balanced batches. Training classes that
-are held out for the purpose choose the epoch that is kept.
+are held out for the purpose choose the epoch that is kept; with `refit` new blocks are then trained on all classes for
+as many epochs.
 
 N items, n of them in training classes, k neighbours, b items in a batch.
 """
@@ -9,7 +10,7 @@ N items, n of them in training classes, k neighbours, b items in a batch.
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,22 +72,13 @@ def fit_paper(
     held_out = hold_out_classes(codes, settings.validation_share, settings.random_state)
     training_rows = np.flatnonzero(~held_out)
     validation = items.take(held_out) if held_out.any() else None
-    context = training_rows[_context_within(settings, items.take(training_rows), progress).rows]  # (n, k)
-    network = seeded_weights(
-        settings.random_state, lambda: PaperNetwork(items.dim, settings.n_blocks, settings.out_dim)
-    )
-    batch, seed = (settings.batch_classes, settings.batch_per_class), settings.random_state
-    history = fit_model(
-        network,
-        torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True),
-        FitSettings(epochs=settings.epochs, patience=settings.patience),
-        batches=lambda epoch: class_balanced_batches(codes[training_rows], *batch, seed=seed, epoch=epoch),
-        loss=batch_loss(settings, network, items, codes, training_rows, context),
-        evaluate=None if validation is None else _validator(settings, network, validation),
-        checkpointing=checkpoint and Checkpointing(Path(checkpoint), _fingerprint(settings, items), resume),
-        reporting=Reporting(title="training the refiner", metric="held-out MAP@R", progress=progress),
-    )
+    kept = checkpoint and Checkpointing(Path(checkpoint), _fingerprint(settings, items), resume)
+    network, history = _trained(settings, items, codes, training_rows, validation, kept, progress)
     raw_score = None if validation is None else mean_average_precision_at_r(validation)
+    if _refitted(settings, history):
+        # Without a checkpoint: resumed, the epoch that was chosen is known, and these few are trained again.
+        as_long = replace(settings, epochs=history.best_epoch)
+        network, _ = _trained(as_long, items, codes, np.arange(len(items)), None, None, progress)
     data = {
         "items": len(items),
         "classes": int(codes.max()) + 1,
@@ -95,6 +87,37 @@ def fit_paper(
         "neighbors": min(settings.n_neighbors, len(training_rows) - 1),
     }
     return network, history, _report(settings, data, history, raw_score)
+
+
+def _trained(
+    settings: PaperSettings,
+    items: Embeddings,
+    codes: np.ndarray,
+    rows: np.ndarray,
+    validation: Embeddings | None,
+    checkpointing: Checkpointing | None,
+    progress: Progress | None,
+) -> tuple[PaperNetwork, History]:
+    """New blocks trained on some rows (n,) of the items, scored on others where there are any."""
+    context = rows[_context_within(settings, items.take(rows), progress).rows]  # (n, k)
+    seed, batch = settings.random_state, (settings.batch_classes, settings.batch_per_class)
+    network = seeded_weights(seed, lambda: PaperNetwork(items.dim, settings.n_blocks, settings.out_dim))
+    history = fit_model(
+        network,
+        torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True),
+        FitSettings(epochs=settings.epochs, patience=settings.patience),
+        batches=lambda epoch: class_balanced_batches(codes[rows], *batch, seed=seed, epoch=epoch),
+        loss=batch_loss(settings, network, items, codes, rows, context),
+        evaluate=None if validation is None else _validator(settings, network, validation),
+        checkpointing=checkpointing,
+        reporting=Reporting(title="training the refiner", metric="held-out MAP@R", progress=progress),
+    )
+    return network, history
+
+
+def _refitted(settings: PaperSettings, history: History) -> bool:
+    """Whether an epoch was chosen, for new blocks to be trained as long on all classes."""
+    return settings.refit and history.best_score is not None and history.best_epoch > 0
 
 
 def batch_loss(
@@ -160,13 +183,20 @@ def _report(settings: PaperSettings, data: dict[str, int], history: History, raw
         "blocks": settings.n_blocks,
         "context": "exact neighbours within the training classes, ties by id, never the item itself",
         "score": "MAP@R (divided by R) of the held-out classes among themselves; without a match: 0",
-        "stopping_point": "the last epoch, unchecked" if refined is None else "best score on the held-out classes",
+        "stopping_point": _stopping_point(settings, history),
         "epochs": history.epoch,
         "kept_epoch": history.best_epoch,
         "seed": settings.random_state,
     }
     metrics = {"held_out_map@r_raw": raw_score, "held_out_map@r_refined": refined}
     return {"protocol": protocol, "metrics": metrics, "curve": history.curve, "warnings": warnings}
+
+
+def _stopping_point(settings: PaperSettings, history: History) -> str:
+    if history.best_score is None:
+        return "the last epoch, unchecked"
+    again = ", then trained anew on all classes for as many epochs" if _refitted(settings, history) else ""
+    return f"best score on the held-out classes{again}"
 
 
 def _fingerprint(settings: PaperSettings, items: Embeddings) -> str:

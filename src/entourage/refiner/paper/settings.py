@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS
-from entourage.runtime.checks import check_finite, check_positive, check_share, check_whole
+from entourage.runtime.checks import check_finite, check_flag, check_positive, check_share, check_whole
 from entourage.runtime.config import check_known
 
 __all__ = ["PaperSettings"]
@@ -51,6 +51,8 @@ class PaperSettings:
     """Stop after this many epochs without a better score on the held-out classes."""
     validation_share: float = 0.2
     """Share of the training classes held out to choose the stopping point."""
+    refit: bool = False
+    """Whether new blocks are then trained on all classes for as many epochs."""
     random_state: int = 0
     """Seed of everything that is drawn at random."""
 
@@ -62,4 +64,5 @@ class PaperSettings:
             check_positive(name, getattr(self, name))
         check_finite("threshold", self.threshold)
         check_share("validation_share", self.validation_share, below_one=True)
+        check_flag("refit", self.refit)
         check_known(self.loss_form, ("usual", "printed"), "loss_form")

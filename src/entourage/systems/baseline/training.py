@@ -3,6 +3,7 @@
 pictures I of a batch of n classes x p -> e = encoder(I) -> loss(e, labels),   one Adam step for both
 """
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ from torch import Tensor
 from entourage.data.image_set import Items
 from entourage.runtime.progress import shows_progress
 from entourage.systems.baseline.settings import BaselineSettings
-from entourage.systems.encoder_training import encoder_training
+from entourage.systems.encoder_training import EncoderTraining
+from entourage.systems.refitting import train_encoder
 from entourage.systems.trained import RunOptions, TrainedEncoder
 
 if TYPE_CHECKING:
@@ -46,10 +48,13 @@ def train_baseline(
     TrainedEncoder
         The encoder with the weights of its best epoch, the history, and the pictures left out.
     """
-    with encoder_training(images, settings, **run) as training:
-        criterion = training.criterion(loss)
+
+    def train(training: EncoderTraining) -> TrainedEncoder:
+        criterion = training.criterion(copy.deepcopy(loss) if settings.refit else loss)
         return training.fit(
             {"loss": criterion},
             lambda batch: criterion(*training.embedded(batch)),
             optimizer=training.optimizer(training.loss_group(criterion)),
         )
+
+    return train_encoder(train, images, settings, **run)

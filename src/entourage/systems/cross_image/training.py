@@ -25,7 +25,9 @@ from entourage.systems.cross_image.blocks import CrossImageBlocks, save_blocks
 from entourage.systems.cross_image.encoding import check_has_map
 from entourage.systems.cross_image.probe import GradientProbe
 from entourage.systems.cross_image.settings import CrossImageSettings
-from entourage.systems.encoder_training import EncoderTraining, NotedBatches, encoder_training
+from entourage.systems.encoder_training import EncoderTraining
+from entourage.systems.parts import NotedBatches
+from entourage.systems.refitting import train_encoder
 from entourage.systems.trained import RunOptions, TrainedEncoder
 from entourage.training.losses import build_loss
 
@@ -60,7 +62,8 @@ def train_cross_image(
     TrainedEncoder
         The encoder with the weights of its best epoch, the history, and the pictures left out.
     """
-    with encoder_training(images, settings, **run) as training:
+
+    def train(training: EncoderTraining) -> TrainedEncoder:
         objective = _objective(training, probe)
         trained = training.fit(
             {"blocks": objective.blocks, "loss": objective.criterion},
@@ -70,7 +73,9 @@ def train_cross_image(
         )
         if training.folder and distributed.is_main():
             _keep(training.folder, objective.blocks)
-    return trained
+        return trained
+
+    return train_encoder(train, images, settings, **run)
 
 
 def hardest_pairs(similarity: Tensor, codes: Tensor, negatives: int | None) -> Tensor | None:
@@ -139,7 +144,9 @@ def _objective(training: EncoderTraining, probe: GradientProbe | None) -> _Objec
     criterion = build_loss(s.loss, training.n_classes, dim, **s.loss_options)
     channels = _channels(training)
     blocks = seeded_weights(s.seed, lambda: CrossImageBlocks(dim, channels, s.blocks)).to(training.device)
-    if probe is None:
+    if training.chosen is not None:
+        probe = GradientProbe(0)  # what the first training counted stays
+    elif probe is None:
         file = training.folder / GRADIENTS if training.folder and distributed.is_main() else None
         probe = GradientProbe(s.probe_batches, file)
     return _Objective(training, blocks, criterion, probe)

@@ -47,7 +47,7 @@ class Learners(nn.Module):
         """(n,) the learner of each training item."""
         return self.assigned.cpu().numpy()
 
-    def divide(self, vectors: np.ndarray, rows: np.ndarray, seed: int, *, first: bool) -> None:
+    def divide(self, vectors: np.ndarray, rows: np.ndarray, seed: int, *, first: bool, **kmeans: int) -> None:
         """Cluster the items anew, and give each cluster to the learner it fits best.
 
         Parameters
@@ -61,8 +61,10 @@ class Learners(nn.Module):
             Seed of the clustering.
         first : bool
             Whether no learner has a cluster yet.
+        **kmeans
+            starts and iterations of the clustering; see `few_clusters`.
         """
-        clusters = few_clusters(vectors, self.count, seed)
+        clusters = few_clusters(vectors, self.count, seed, **kmeans)
         learners = self.learner_of.copy()
         learners[rows] = clusters if first else as_learners(learners[rows], clusters, self.count)
         self.assigned.copy_(torch.from_numpy(learners))

@@ -4,8 +4,9 @@ An embedding of d dimensions is cut into K slices, the training items into K clu
 now, one cluster. f_k(I) = x_k / |x_k| is slice k of the encoder's projection x.
 
     every T epochs    clusters = k-means of e = [f_1, ..., f_K] / sqrt(K); each goes to the learner it fits best
-    divide            batches of one cluster each, in turn:   loss_k(f_k(I), labels)
-    conquer           in the last epochs, batches of all:     loss(e(I), labels)
+    slices            batches of one cluster each, in turn:   loss_k(f_k(I), labels)
+    clusters          batches of one cluster each, in turn:   loss(e(I), labels)
+    everything        in the last epochs, batches of all:     loss(e(I), labels)
 
 assignment.py pairs clusters with learners, learners.py holds them, analysis.py says what each has learned.
 """
@@ -25,7 +26,9 @@ from entourage.runtime import distributed
 from entourage.runtime.progress import shows_progress
 from entourage.systems.divide_and_conquer.learners import Learners
 from entourage.systems.divide_and_conquer.settings import DivideSettings
-from entourage.systems.encoder_training import EncoderTraining, NotedBatches, encoder_training
+from entourage.systems.encoder_training import EncoderTraining
+from entourage.systems.parts import NotedBatches
+from entourage.systems.refitting import train_encoder
 from entourage.systems.trained import RunOptions, TrainedEncoder
 from entourage.training.sampling import cluster_batches
 
@@ -66,29 +69,32 @@ def train_divided(
     def sliced(encoder: Any) -> nn.Module:
         return _sliced(encoder, settings.learners)
 
-    with encoder_training(images, settings, adapt=sliced, **run) as training:
+    def train(training: EncoderTraining) -> TrainedEncoder:
         division = _Division(training, _learners(training, loss))
         return training.fit(
             {"learners": division.learners},
             division.loss,
             optimizer=training.optimizer(training.loss_group(division.learners)),
             batches=division.batches,
-            patience_from=settings.divided_epochs,  # so that it does not end before it conquers
+            patience_from=settings.epochs - settings.phases.everything,  # so that it does not end before it conquers
         )
+
+    return train_encoder(train, images, settings, adapt=sliced, **run)
 
 
 class _Division:
-    """Who learns from which batch: one learner from its cluster or, in the last epochs, the whole from all."""
+    """Who learns from which batch: a slice from its cluster, then the whole from clusters, then the whole from all."""
 
     def __init__(self, training: EncoderTraining, learners: Learners) -> None:
         self.training, self.learners = training, learners
-        self.conquering = False
+        self.in_slices = True
 
     def batches(self, epoch: int) -> NotedBatches:
         """The epoch's batches: of one cluster each, after clustering anew if that is due, or of all the data."""
         s = self.training.settings
-        self.conquering = epoch > s.divided_epochs
-        if self.conquering:
+        slices, clusters, _ = s.phases
+        self.in_slices = epoch <= slices
+        if epoch > slices + clusters:
             return self.training.batches(epoch)
         if (epoch - 1) % s.recluster_every == 0:
             self._divide(epoch)
@@ -106,9 +112,9 @@ class _Division:
     def loss(self, batch: PictureBatch) -> Tensor:
         """The loss of a batch: that of its learner, or of the whole."""
         embeddings, labels = self.training.embedded(batch)
-        if self.conquering:
-            return self.learners.whole(embeddings, labels)
-        return self.learners.loss_of(self._learner(batch), embeddings, labels)
+        if self.in_slices:
+            return self.learners.loss_of(self._learner(batch), embeddings, labels)
+        return self.learners.whole(embeddings, labels)
 
     def _learner(self, batch: PictureBatch) -> int:
         """All items of a batch are one learner's."""
@@ -123,7 +129,9 @@ class _Division:
                 raise InputError(
                     f"none of the {len(training.rows)} pictures to learn from can be decoded; check the files"
                 )
-            self.learners.divide(shard.vectors, shard.rows, training.settings.seed, first=epoch == 1)
+            s = training.settings
+            kmeans = {"starts": s.cluster_starts, "iterations": s.cluster_iterations}
+            self.learners.divide(shard.vectors, shard.rows, s.seed, first=epoch == 1, **kmeans)
         distributed.share_state(self.learners)
 
 

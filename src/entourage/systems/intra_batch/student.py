@@ -20,11 +20,12 @@ from entourage.errors import InputError
 from entourage.runtime.progress import shows_progress
 from entourage.runtime.randomness import seeded_weights
 from entourage.stores.filenames import ENCODER
-from entourage.systems.encoder_training import EncoderTraining, encoder_training
+from entourage.systems.encoder_training import EncoderTraining
 from entourage.systems.intra_batch.distillation import class_probability_loss, feature_loss, relation_loss
 from entourage.systems.intra_batch.objective import ClassHead
 from entourage.systems.intra_batch.saving import TrainedNetwork, load_network
 from entourage.systems.intra_batch.settings import StudentSettings
+from entourage.systems.refitting import train_encoder
 from entourage.systems.trained import RunOptions, TrainedEncoder
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def train_student(images: Items, settings: StudentSettings, **run: "Unpack[RunOp
     """
     trained = load_network(settings.teacher)
     teacher = load_encoder(Path(settings.teacher) / ENCODER)
-    with encoder_training(images, settings, **run) as training:
+
+    def train(training: EncoderTraining) -> TrainedEncoder:
         _check_fit(training, trained, teacher)
         taught_by = (teacher, trained.network, trained.head)
         for part in taught_by:
@@ -70,6 +72,8 @@ def train_student(images: Items, settings: StudentSettings, **run: "Unpack[RunOp
         return training.fit(
             {"head": head}, loss, optimizer=training.optimizer({"params": learned}), depends_on=taught_by
         )
+
+    return train_encoder(train, images, settings, **run)
 
 
 def _loss(settings: StudentSettings, trained: TrainedNetwork, head: ClassHead, e: Tensor, features: Tensor) -> Tensor:

@@ -16,10 +16,11 @@ from entourage.runtime import distributed
 from entourage.runtime.progress import shows_progress
 from entourage.runtime.randomness import seeded_weights
 from entourage.stores.filenames import NETWORK
-from entourage.systems.encoder_training import EncoderTraining, encoder_training
+from entourage.systems.encoder_training import EncoderTraining
 from entourage.systems.intra_batch.objective import IntraBatchObjective
 from entourage.systems.intra_batch.saving import TrainedNetwork, save_network
 from entourage.systems.intra_batch.settings import IntraBatchSettings
+from entourage.systems.refitting import train_encoder
 from entourage.systems.trained import RunOptions, TrainedEncoder
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def fit_intra_batch(
     network : TrainedNetwork
         The network of that epoch.
     """
-    with encoder_training(images, settings, **run) as training:
+
+    def train(training: EncoderTraining) -> tuple[TrainedEncoder, TrainedNetwork]:
         objective = seeded_weights(
             settings.seed, lambda: IntraBatchObjective(settings, training.encoder.dim, training.n_classes)
         ).to(training.device)
@@ -81,7 +83,9 @@ def fit_intra_batch(
         uses_messages = settings.network_weight and settings.messages  # else it has not learned to, and is not kept
         if training.folder and uses_messages and distributed.is_main():
             save_network(training.folder / NETWORK, network, overwrite=True)
-    return trained, network
+        return trained, network
+
+    return train_encoder(train, images, settings, **run)
 
 
 def _trained_network(training: EncoderTraining, objective: IntraBatchObjective) -> TrainedNetwork:

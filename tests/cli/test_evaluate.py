@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.cli.shop import COUNT, document, run
 
+from entourage.errors import InputError
 from entourage.evaluation import evaluate_embeddings
 from entourage.stores import read_vectors
 
@@ -97,6 +98,26 @@ def test_numbers_that_cannot_be_measured_at_are_refused(inside, at, message):
     refused = run("evaluate v.npz --at", at)
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert message in refused.stderr and len(refused.stderr.splitlines()) == 1
+
+
+def test_recall_alone_is_measured_where_a_paper_prints_it(inside):
+    usual = document(run("evaluate v.npz --no-nmi --json"))["metrics"]
+    chosen = document(run("evaluate v.npz --no-nmi --recall-at 10,40,20 --json"))["metrics"]
+    assert list(chosen) == [f"recall@{k}" for k in (1, 10, 20, 40)] + [name for name in usual if "recall" not in name]
+    assert {name: usual[name] for name in chosen if name in usual} == pytest.approx(
+        {name: chosen[name] for name in usual if name in chosen}
+    )
+    assert chosen["recall@10"] <= chosen["recall@20"] <= chosen["recall@40"]
+    for options, message in (
+        ("--recall-at 1,x", "--recall-at is '1,x'; wanted whole numbers from 1 on"),
+        ("--recall-at 5,5", "--recall-at names 5 more than once"),
+        (f"--recall-at {COUNT}", f"recall@{COUNT} was asked for"),
+        ("--recall-at 10 --at 1,5", "--at is 1,5 and --recall-at is 10; wanted one of them"),
+    ):
+        refused = run(f"evaluate v.npz {options}")
+        assert (refused.exit_code, refused.stdout) == (2, "") and message in refused.stderr
+    with pytest.raises(InputError, match="at is 1 and recall_at is 2"):
+        evaluate_embeddings(read_vectors("v.npz"), at=1, recall_at=2)
 
 
 def test_a_querys_own_camera_and_junk_are_left_out_where_the_file_says_so(tmp_path):

@@ -41,22 +41,34 @@ def test_a_run_keeps_its_network_unless_it_has_none(runs):
     assert load_network(runs / "run-0").network.dim == 8
 
 
-@pytest.mark.parametrize(("by", "size"), [(None, 7), ("nearest", 4), ("kmeans", None)])
-def test_vectors_are_refined_by_the_runs_network_and_evaluated(runs, tmp_path, by, size):
-    option = "" if by is None else f"--context-by {by}" + (f" --context-size {size}" if size else "")
+@pytest.mark.parametrize(
+    ("by", "options"),
+    [
+        (None, {"size": 7}),
+        (None, {"k1": 5}),
+        ("nearest", {"size": 4}),
+        ("kmeans", {}),
+        ("ward", {"n_clusters": 6}),
+    ],
+)
+def test_vectors_are_refined_by_the_runs_network_and_evaluated(runs, tmp_path, by, options):
+    flags = {"size": "--context-size", "k1": "--k1", "n_clusters": "--n-clusters"}
+    option = "" if by is None else f"--context-by {by}"
+    option += "".join(f" {flags[name]} {value}" for name, value in options.items())
     shown = document(run(f"refine {runs}/v.npz --model {runs}/run-0 --out {tmp_path}/r.npz {option} --json"))
     assert shown["protocol"] == {
         "items": 32,
         "model": f"{runs}/run-0",
         "context": f"transductive: groups by {by or 'reciprocal'}",
-        **({"groups": 32, "group_size": 7, "k1": 30} if by is None else {}),
+        **({"groups": 32, "group_size": 7, "k1": options.get("k1", 30)} if by is None else {}),
         **({"groups": 11, "group_size": 3 * 4} if by == "nearest" else {}),
-        **({"groups": shown["protocol"]["groups"], "group_size": 3 * 2} if by == "kmeans" else {}),
+        **({"groups": shown["protocol"]["groups"], "group_size": 3 * 2} if by in ("kmeans", "ward") else {}),
+        **({"n_clusters": options.get("n_clusters", 4)} if by in ("kmeans", "ward") else {}),
         "steps": 1,
     }
     refined = read_vectors(tmp_path / "r.npz")
     wanted = refine_by_messages(
-        load_network(runs / "run-0"), read_vectors(runs / "v.npz"), by or "reciprocal", size=size
+        load_network(runs / "run-0"), read_vectors(runs / "v.npz"), by or "reciprocal", **options
     )
     np.testing.assert_allclose(refined.vectors, wanted.vectors, atol=1e-6)
     assert refined.labels.tolist() == wanted.labels.tolist() and refined.ids.tolist() == wanted.ids.tolist()
@@ -155,7 +167,7 @@ def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
             "train glyphs --out new --system intra-batch --loss ms",
             "the loss is ms but the system intra-batch has one of its own; leave --loss out",
         ),
-        ("refine v.npz --model run-0 --out o.npz --context-by friends", "the context is 'friends'; wanted one of"),
+        ("refine v.npz --model run-0 --out o.npz --context-by friends", "--context-by is 'friends'; wanted one of"),
         ("refine v.npz --model run-0 --out o.npz --context v.npz", "put queries and gallery into one file"),
         (
             "refine v.npz --model run-0 --out o.npz --steps 1",
@@ -164,7 +176,20 @@ def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
         ("refine v.npz --out o.npz --context-by kmeans", "--context-by is kmeans without a run"),
         ("refine v.npz --out o.npz --context-size 9", "--context-size is 9 without a run"),
         ("refine v.npz --model run-0 --out o.npz --context-size 1", "size is 1; wanted 2 or more"),
-        ("refine v.npz --model run-0 --out o.npz --context-by ward --context-size 3", "size is 3 but groups by ward"),
+        (
+            "refine v.npz --model run-0 --out o.npz --context-by ward --context-size 3",
+            "--context-size is 3 but contexts",
+        ),
+        ("refine v.npz --out o.npz --k1 9", "--k1 is 9 without a run"),
+        ("refine v.npz --out o.npz --n-clusters 9", "--n-clusters is 9 without a run"),
+        (
+            "refine v.npz --model run-0 --out o.npz --context-by nearest --k1 9",
+            "--k1 is 9 but contexts are found by nearest; it is for reciprocal: leave it out or change --context-by",
+        ),
+        (
+            "refine v.npz --model run-0 --out o.npz --context-by dbscan --n-clusters 9",
+            "--n-clusters is 9 but contexts are found by dbscan; it is for birch, kmeans, spectral, ward",
+        ),
         ("refine wide.npy --model run-0 --out o.npy", "have 9 dimensions but the network was trained on 8"),
         ("refine v.npz --model plain --out o.npz", "'plain' is a run without a network to refine with; wanted"),
         ("refine v.npz --model nowhere --out o.npz", "there is no folder 'nowhere'; wanted a folder written by"),

@@ -14,6 +14,8 @@ from entourage.neighbors import search
 from entourage.refiner.paper import learning
 from entourage.refiner.paper.estimator import PaperRefiner
 from entourage.refiner.paper.network import PaperNetwork
+from entourage.refiner.paper.settings import PaperSettings
+from entourage.runtime.devices import chosen_device, device_named
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -318,3 +320,25 @@ def test_training_holds_each_vector_once_not_once_per_neighbour():
     """The normalised vectors, for a moment those of the training classes, and room to work; not 32 copies of each."""
     run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
     assert float(run.stdout) < 4
+
+
+def test_a_batch_is_learned_from_where_the_weights_are():
+    """The device "meta" computes no values, but like any other one refuses to work with tensors elsewhere."""
+    vectors, labels = noisy_clusters(0, 8, 5)
+    items, network = Embeddings.from_vectors(vectors, labels=labels), PaperNetwork(32, 2).to("meta")
+    context = search(items, k=3).rows
+    loss = learning.batch_loss(PaperSettings(n_neighbors=3), network, items, labels, np.arange(40), context)
+    value = loss(np.arange(10))
+    value.backward()
+    assert value.device.type == "meta" and all(each.grad.device.type == "meta" for each in network.parameters())
+
+
+def test_the_device_is_chosen_for_the_fit_alone(monkeypatch):
+    vectors, labels = noisy_clusters(0, 8, 5)
+    seen = []
+    monkeypatch.setattr(learning, "fit_model", lambda network, *args, **options: seen.append(chosen_device()) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        PaperRefiner(**QUICK).fit(vectors, labels, device="cpu:0")
+    assert seen == [torch.device("cpu:0")] and chosen_device() == device_named("auto")
+    with pytest.raises(InputError, match="the device is 'abacus'; wanted auto, cpu"):
+        PaperRefiner(**QUICK).fit(vectors, labels, device="abacus")

@@ -8,7 +8,7 @@ import torch
 
 from entourage.errors import InputError
 from entourage.runtime import devices
-from entourage.runtime.devices import device_named, graphics_card
+from entourage.runtime.devices import chosen_device, device_named, graphics_card, on_device
 
 
 def test_auto_is_a_card_where_there_is_one(monkeypatch):
@@ -31,6 +31,18 @@ def test_what_is_not_there_is_refused(monkeypatch, name, said):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(InputError, match=f"the device is '{name}'.*{said}"):
         device_named(name)
+
+
+def test_what_works_in_a_block_works_on_its_device(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    with on_device("cuda:1"):
+        assert graphics_card() == chosen_device() == torch.device("cuda", 1)
+        with on_device("cpu"):
+            assert graphics_card() is None and chosen_device() == torch.device("cpu")
+        assert graphics_card() == torch.device("cuda", 1)
+    assert graphics_card() == torch.device("cuda", 0)
+    with pytest.raises(InputError, match="wanted auto, cpu"), on_device("abacus"):
+        raise AssertionError("the block must not begin")
 
 
 def test_a_card_is_asked_of_torch_where_it_is_loaded(monkeypatch):

@@ -7,6 +7,7 @@ import typer
 
 from entourage.cli.options import (
     DataOptions,
+    Device,
     IdColumn,
     ImageSource,
     Json,
@@ -49,7 +50,7 @@ def embed(
     data_options: DataOptions = None,
     shard_size: Annotated[int, typer.Option(help="Number of pictures to embed between two writes to disk.")] = 4096,
     workers: Workers = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1; auto uses cuda if available.")] = "auto",
+    device: Device = "auto",
     strict: Strict = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
     overwrite: Overwrite = False,

@@ -20,6 +20,14 @@ def evaluate(
     gallery: Annotated[Path | None, typer.Option(help="Vectors to search in. Default: VECTORS themselves.")] = None,
     gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
     at: At = None,
+    recall_at: Annotated[
+        str | None,
+        typer.Option(
+            help="Numbers of items k at which to measure recall@k alone, as tables of papers have it, such as "
+            "1,10,20,40. Default: 1,2,4,8,10,100.",
+            metavar="K,K,...",
+        ),
+    ] = None,
     no_match: Annotated[
         str, typer.Option(help="How to count queries without a match: zero (as in the papers) or drop.")
     ] = "zero",
@@ -55,7 +63,11 @@ def evaluate(
 
     if gallery is None and gallery_labels is not None:
         raise InputError(f"--gallery-labels is {gallery_labels} but there is no gallery; add --gallery or leave it out")
-    asked = cutoffs(at)
+    if at is not None and recall_at is not None:
+        raise InputError(
+            f"--at is {at} and --recall-at is {recall_at}; wanted one of them: --at measures recall@k, too"
+        )
+    asked, recalls = cutoffs(at), cutoffs(recall_at, "--recall-at")
     columns = {"id_column": id_column, "label_column": label_column}
     items = read_vectors(vectors, labels=labels, exclusions=exclusions, **columns)
     check_labelled(items, vectors, "--labels")
@@ -73,7 +85,15 @@ def evaluate(
             warn_if_one_is_refined(vectors, gallery)
     with terminal_progress(log=not as_json, patient=True) as progress:
         scores = evaluate_embeddings(
-            items, target, at=asked, no_match=no_match, junk=junk, nmi=nmi, seed=seed, progress=progress
+            items,
+            target,
+            at=asked,
+            recall_at=recalls,
+            no_match=no_match,
+            junk=junk,
+            nmi=nmi,
+            seed=seed,
+            progress=progress,
         )
     warnings += scores.warnings
     print_warnings(warnings)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import IdColumn, Json, LabelColumn, Labels, Overwrite, Seed, Vectors, check_labelled
+from entourage.cli.options import Device, IdColumn, Json, LabelColumn, Labels, Overwrite, Seed, Vectors, check_labelled
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.runtime.extras import require
 
@@ -47,6 +47,7 @@ def fit(
     learning_rate: Annotated[
         float | None, typer.Option(help="Paper only: learning rate of Adam. Default: 0.0001.")
     ] = None,
+    device: Device = "auto",
     seed: Seed = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Paper only: resume from the checkpoint of an interrupted run.")
@@ -60,6 +61,7 @@ def fit(
     """
     from entourage.runs.fit import build_refiner, check_model_place, checkpoint_for, fit_to_folder, metrics_to_protect
     from entourage.runs.unfinished import resume_advice
+    from entourage.runtime.devices import device_named
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
 
@@ -68,12 +70,20 @@ def fit(
     of_the_paper = {"out_dim": out_dim, "epochs": epochs, "patience": patience, "learning_rate": learning_rate}
     refiner = build_refiner(recipe, neighbors=neighbors, blocks=blocks, seed=seed, **of_the_paper)
     protected = metrics_to_protect(protect, recipe)
+    device_named(device)  # refuses one that is not there before anything is read
     items = read_vectors(vectors, labels=labels, id_column=id_column, label_column=label_column)
     check_labelled(items, vectors, "--labels")
     try:
         with terminal_progress(log=not as_json, patient=True) as progress:
             report = fit_to_folder(
-                refiner, items, out, protect=protected, resume=resume, overwrite=overwrite, progress=progress
+                refiner,
+                items,
+                out,
+                protect=protected,
+                device=device,
+                resume=resume,
+                overwrite=overwrite,
+                progress=progress,
             )
     except KeyboardInterrupt:
         advice = resume_advice(checkpoint_for(out, recipe), "the finished epochs")

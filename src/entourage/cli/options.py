@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "At",
     "DataOptions",
+    "Device",
     "IdColumn",
     "ImageSource",
     "Json",
@@ -73,6 +74,7 @@ DataOptions = Annotated[
         help="Option of the dataset as name=value, such as train_share=0.8; may be repeated.",
     ),
 ]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1; auto uses cuda if available.")]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Stop at a picture that cannot be decoded instead of leaving it out.")
 ]
@@ -103,7 +105,7 @@ def data_options_of(pairs: list[str] | None, **columns: str | None) -> dict:
     return options | named
 
 
-def cutoffs(at: str | None) -> tuple[int, ...] | None:
+def cutoffs(at: str | None, option: str = "--at") -> tuple[int, ...] | None:
     """Read `--at 1,5,10`; None where it was not given."""
     if at is None:
         return None
@@ -111,5 +113,5 @@ def cutoffs(at: str | None) -> tuple[int, ...] | None:
 
     parts = [part.strip() for part in at.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
-        raise InputError(f"--at is {at!r}; wanted whole numbers from 1 on, such as 1,5,10")
-    return check_cutoffs(map(int, parts), "--at")
+        raise InputError(f"{option} is {at!r}; wanted whole numbers from 1 on, such as 1,5,10")
+    return check_cutoffs(map(int, parts), option)

@@ -74,6 +74,24 @@ def refine(
         int | None,
         typer.Option(help="Items in a group (reciprocal) or chunk (nearest) of a run, 2 or more. Default: 7."),
     ] = None,
+    k1: Annotated[
+        int | None,
+        typer.Option(
+            "--k1",
+            metavar="<int>",
+            min=1,
+            help="Reciprocal contexts of a run: how many nearest neighbours of an item are looked at. Default: 30.",
+        ),
+    ] = None,
+    n_clusters: Annotated[
+        int | None,
+        typer.Option(
+            metavar="<int>",
+            min=1,
+            help="Contexts of a run by kmeans, ward, spectral or birch: number of clusters. Default: an eighth of "
+            "the items.",
+        ),
+    ] = None,
     neighbors: Annotated[
         int | None,
         typer.Option(help="Without --model: number of neighbours each item attends to. Default: 12."),
@@ -159,6 +177,8 @@ def refine(
         "--context-out": context_out,
         "--context-by": context_by,
         "--context-size": context_size,
+        "--k1": k1,
+        "--n-clusters": n_clusters,
         "--run": run,
         "--confidence": confidence,
         "--labels": labels,
@@ -183,6 +203,8 @@ def refine(
         confidence=confidence,
         context_by=context_by,
         context_size=context_size,
+        k1=k1,
+        n_clusters=n_clusters,
         neighbors=neighbors,
         steps=steps,
         run=run,

@@ -204,23 +204,33 @@ def names_at(cutoffs: Iterable[int]) -> list[str]:
     return [f"{kind}@{k}" for kind in _CHOSEN_BY_K for k in cutoffs]
 
 
-def usual_names(cutoffs: tuple[int, ...] | None = None, *, exclusions: bool = False) -> list[str]:
+def usual_names(
+    cutoffs: tuple[int, ...] | None = None, *, recalls: tuple[int, ...] | None = None, exclusions: bool = False
+) -> list[str]:
     """Name the metrics that are reported.
 
     Parameters
     ----------
     cutoffs : tuple of int, optional
-        Which k to measure at; by default those of the papers. Recall@1 is always among them.
+        Which k to measure recall, precision, nDCG and MRR at; by default recall at those of the papers. Recall@1 is
+        always among them.
+    recalls : tuple of int, optional
+        Which k to measure recall alone at, where there are no cutoffs.
     exclusions : bool
         Whether cameras or sequences are known, for which more is reported.
 
     Returns
     -------
     list of str
+
+    Examples
+    --------
+    >>> usual_names(recalls=(10, 20, 40))[:5]
+    ['recall@1', 'recall@10', 'recall@20', 'recall@40', 'ndcg@10']
     """
     if cutoffs is None:
-        recalls = sorted(RECALL_AT + RECALL_AT_WITH_EXCLUSIONS * exclusions)
-        names = [*(f"recall@{k}" for k in recalls), f"ndcg@{NDCG_AT}"]
+        recalls = recalls or (*RECALL_AT, *RECALL_AT_WITH_EXCLUSIONS * exclusions)
+        names = [*(f"recall@{k}" for k in sorted({1, *recalls})), f"ndcg@{NDCG_AT}"]
     else:
         names = list(dict.fromkeys(["recall@1", *names_at(cutoffs)]))
     names += ["mrr", "r-precision", "map@r", f"map@{MAP_AT}"]

@@ -105,6 +105,7 @@ def evaluate(
     gallery: Any = None,
     gallery_labels: Any = None,
     at: int | Iterable[int] | None = None,
+    recall_at: int | Iterable[int] | None = None,
     no_match: str = "zero",
     nmi: bool = True,
     seed: int = 0,
@@ -124,6 +125,8 @@ def evaluate(
         The labels of the gallery; needed if there is one.
     at : int or iterable of int, optional
         At which k to measure recall@k, precision@k, nDCG@k and MRR@k, instead of the usual ones, such as (1, 5, 10).
+    recall_at : int or iterable of int, optional
+        At which k to measure recall@k alone, as tables of papers have it, such as (1, 10, 20, 40); not with `at`.
     no_match : {"zero", "drop"}
         Whether queries without a match in the gallery count as 0, as in the papers, or are left out, as in
         pytorch-metric-learning.
@@ -154,7 +157,9 @@ def evaluate(
     target = None if gallery is None else as_embeddings(gallery, gallery_labels, name="the gallery")
     if target is not None and target.labels is None:
         raise InputError("a gallery was given without gallery_labels; wanted one label per gallery item: add them")
-    return evaluate_embeddings(queries, target, at=at, no_match=no_match, nmi=nmi, seed=seed, progress=progress)
+    return evaluate_embeddings(
+        queries, target, at=at, recall_at=recall_at, no_match=no_match, nmi=nmi, seed=seed, progress=progress
+    )
 
 
 @shows_progress
@@ -163,6 +168,7 @@ def evaluate_embeddings(
     gallery: Embeddings | None = None,
     *,
     at: int | Iterable[int] | None = None,
+    recall_at: int | Iterable[int] | None = None,
     no_match: str = "zero",
     junk: str | int | None = None,
     nmi: bool = True,
@@ -184,6 +190,8 @@ def evaluate_embeddings(
     at : int or iterable of int, optional
         At which k to measure recall@k, precision@k, nDCG@k and MRR@k, instead of the usual ones; recall@1 is always
         among them.
+    recall_at : int or iterable of int, optional
+        At which k to measure recall@k alone, instead of the usual ones; not with `at`.
     no_match : {"zero", "drop"}
         Whether queries without a match in the gallery count as 0 or are left out.
     junk : str or int, optional
@@ -200,7 +208,10 @@ def evaluate_embeddings(
     Scores
     """
     metrics.check_no_match(no_match)
+    if at is not None and recall_at is not None:
+        raise InputError(f"at is {at} and recall_at is {recall_at}; wanted one of them: leave one out")
     cutoffs = None if at is None else check_cutoffs(at)
+    recalls = None if recall_at is None else check_cutoffs(recall_at, "recall_at")
     target = queries if gallery is None else gallery
     searched = target
     target = without_junk(queries, target, junk)
@@ -210,9 +221,9 @@ def evaluate_embeddings(
         raise InputError("the query is the only item to search in; wanted at least one other: add more items")
     check_same_encoder(queries, target)
     _check_matches(count_matches(query_codes, gallery_codes, own_rows))
-    check_depth(cutoffs or (), len(target) - bool((own_rows >= 0).all()))
+    check_depth(cutoffs or recalls or (), len(target) - bool((own_rows >= 0).all()))
     left_out = groups_left_out(queries, target)
-    names = usual_names(cutoffs, exclusions=left_out is not None)
+    names = usual_names(cutoffs, recalls=recalls, exclusions=left_out is not None)
     per_query = _rank_and_score(queries, target, query_codes, gallery_codes, left_out, names, progress)
     matches = per_query.pop("matches").astype(np.int64)
     _check_matches(matches)

@@ -17,6 +17,7 @@ from entourage.refiner.settings import MOST_NEIGHBORS, MOST_STEPS, RefinerSettin
 from entourage.refiner.universal import fit_universal
 from entourage.refiner.voting import Votes, left_as_they_are
 from entourage.runtime.checks import check_whole
+from entourage.runtime.devices import on_device
 from entourage.runtime.extras import needs_training
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
@@ -97,6 +98,7 @@ class ContextRefiner(RefiningEstimator):
         y: Any = None,
         *,
         protect: str | Iterable[str] | None = None,
+        device: str = "auto",
         progress: ShowProgress = None,
     ) -> "ContextRefiner":
         """Learn from labels; without labels, use the universal scorer if it is expected to help.
@@ -110,6 +112,9 @@ class ContextRefiner(RefiningEstimator):
         protect : str or iterable of str, optional
             With labels: metrics that must not fall, such as "recall@10". No setting is chosen that in the rehearsals
             lowers one of them by more than 0.2 points (LOSS_ALLOWED), as R@1 is always guarded.
+        device : str
+            Where neighbours are searched: auto, cpu, cuda or cuda:1; auto takes CUDA if there is any. What learns is
+            small, and learns on the processor.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -118,7 +123,8 @@ class ContextRefiner(RefiningEstimator):
         ContextRefiner
             This refiner. Each of report()["warnings"] is also issued as an EntourageWarning.
         """
-        self._learn(X, y, progress, protect)
+        with on_device(device):
+            self._learn(X, y, progress, protect)
         self._warn()
         return self
 

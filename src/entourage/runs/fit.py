@@ -114,6 +114,7 @@ def fit_to_folder(
     out: Path,
     *,
     protect: tuple[str, ...] = (),
+    device: str = "auto",
     resume: bool = False,
     overwrite: bool = False,
     progress: ShowProgress = None,
@@ -133,6 +134,8 @@ def fit_to_folder(
         The model folder.
     protect : tuple of str
         For a ContextRefiner: metrics that must not fall in the rehearsals.
+    device : str
+        Where to work: auto, cpu, cuda or cuda:1.
     resume : bool
         Whether to resume from the checkpoint of an interrupted fit.
     overwrite : bool
@@ -152,7 +155,7 @@ def fit_to_folder(
     earlier = standing(checkpoint) if checkpoint else None
     with new_folder(out, overwrite=overwrite) as filling:  # from the beginning: nobody else fits it meanwhile
         try:
-            refiner.fit(items, **options, progress=progress)
+            refiner.fit(items, **options, device=device, progress=progress)
         except InputError:
             # A run that cannot succeed is of no use to resume, but the checkpoint of an earlier one is.
             if checkpoint and not resume and standing(checkpoint) != earlier:

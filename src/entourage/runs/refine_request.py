@@ -40,6 +40,10 @@ class RefineRequest:
     """With a run as the model: how contexts are found. None: reciprocal."""
     context_size: int | None = None
     """With a run as the model: items in a group. None: the default of that way to find contexts."""
+    k1: int | None = None
+    """With a run as the model: nearest neighbours among which reciprocal ones are looked for. None: 30."""
+    n_clusters: int | None = None
+    """With a run as the model: number of clusters. None: an eighth of the items."""
     neighbors: int | None = None
     """Without a model: number of neighbours an item attends to. None: 12."""
     steps: int | None = None

@@ -13,6 +13,7 @@ from entourage.neighbors.choice import EXACT
 from entourage.runs.encoders import check_made_by
 from entourage.runs.layout import ENCODER, NETWORK
 from entourage.runs.refine_request import RefineRequest
+from entourage.runtime.config import check_known
 from entourage.runtime.extras import require
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, brief
@@ -238,15 +239,20 @@ class NetworkRefiner:
         return Refinement(vectors, vectors if both else None, protocol, self._record(protocol))
 
     def _protocol(self, items: Embeddings, contexts: "Contexts") -> dict:
+        from entourage.systems.intra_batch.clusters import NUMBERED, number_of_clusters
         from entourage.systems.intra_batch.contexts import K1
 
+        by, count = self.groups["by"], len(items)
+        k1 = {"k1": min(self.groups.get("k1", K1), count - 1)} if by == "reciprocal" else {}
+        asked = number_of_clusters(count, self.groups.get("n_clusters"))
         return {
             "items": len(items),
             "model": self.run,
             "context": f"transductive: groups by {self.groups['by']}",
             "groups": len(contexts.groups),
             "group_size": contexts.groups.shape[1],
-            **({"k1": min(K1, len(items) - 1)} if self.groups["by"] == "reciprocal" else {}),
+            **k1,
+            **({"n_clusters": asked} if by in NUMBERED else {}),
             "steps": len(self.trained.network.steps),
         }
 
@@ -259,7 +265,7 @@ class NetworkRefiner:
             "context": f"{protocol['context']}, labels unused",
             "refiner": f"network of {self.run}, {steps} message-passing step{'s' * (steps > 1)}",
         }
-        record |= {name: protocol[name] for name in ("groups", "group_size", "k1") if name in protocol}
+        record |= {name: protocol[name] for name in ("groups", "group_size", "k1", "n_clusters") if name in protocol}
         return RunRecord(record, {"network": {"run": self.run, **self.groups}})
 
 
@@ -270,7 +276,7 @@ def open_refiner(request: RefineRequest) -> Refiner:
     """
     if request.model is not None and (request.model / NETWORK).is_dir():
         return _network_of(request, request.model)
-    for option, value in {"--context-by": request.context_by, "--context-size": request.context_size}.items():
+    for option, value in ({"--context-by": request.context_by} | _of_contexts(request)).items():
         if value is not None:
             raise InputError(f"{option} is {value} without a run of the system intra-batch; leave it out")
     if request.model is None:
@@ -292,8 +298,31 @@ def _network_of(request: RefineRequest, run: Path) -> NetworkRefiner:
 
     trained = load_network(run)
     check_made_by(request.vectors, run)
-    size = {} if request.context_size is None else {"size": request.context_size}
-    return NetworkRefiner(str(run), trained, {"by": request.context_by or "reciprocal"} | size)
+    return NetworkRefiner(str(run), trained, _groups(request))
+
+
+def _of_contexts(request: RefineRequest) -> dict[str, int | None]:
+    """The options that say how large the contexts of a network are."""
+    return {"--context-size": request.context_size, "--k1": request.k1, "--n-clusters": request.n_clusters}
+
+
+def _groups(request: RefineRequest) -> dict:
+    """How contexts are found, as options of `find_contexts`; an option that would do nothing is refused."""
+    from entourage.systems.intra_batch.clusters import NUMBERED
+    from entourage.systems.intra_batch.contexts import CONTEXTS
+
+    by = request.context_by or "reciprocal"
+    check_known(by, CONTEXTS, "--context-by")
+    used = {"--context-size": ("reciprocal", "nearest"), "--k1": ("reciprocal",), "--n-clusters": NUMBERED}
+    given = {option: value for option, value in _of_contexts(request).items() if value is not None}
+    for option, value in given.items():
+        if by not in used[option]:
+            raise InputError(
+                f"{option} is {value} but contexts are found by {by}; it is for {', '.join(used[option])}: leave it "
+                "out or change --context-by"
+            )
+    names = {"--context-size": "size", "--k1": "k1", "--n-clusters": "n_clusters"}
+    return {"by": by} | {names[option]: value for option, value in given.items()}
 
 
 def _check_model(model: Path) -> None:

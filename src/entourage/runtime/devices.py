@@ -2,19 +2,24 @@
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from entourage.errors import InputError
+from entourage.runtime.extras import require
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["device_named", "graphics_card"]
+__all__ = ["chosen_device", "device_named", "graphics_card", "on_device"]
 
 _CUDA_DRIVERS = ("libcuda.so.1", "nvcuda.dll")  # as Linux and Windows name it
 _AMD_DRIVER = Path("/dev/kfd")
+_CHOSEN: ContextVar[str] = ContextVar("device", default="auto")
 
 
 def device_named(name: "str | torch.device") -> "torch.device":
@@ -44,16 +49,40 @@ def device_named(name: "str | torch.device") -> "torch.device":
     return torch.device("cuda", distributed.local_rank()) if name == "cuda" else device
 
 
+@contextmanager
+def on_device(name: str) -> Iterator[None]:
+    """Let what is searched and trained inside the block work on one device.
+
+    Parameters
+    ----------
+    name : str
+        As `device_named` takes it; what is not there is refused before the block begins.
+    """
+    if name not in ("auto", "cpu"):  # these are always there, without torch, too
+        require("torch", f"the device {name!r}")
+        device_named(name)
+    token = _CHOSEN.set(name)
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(token)
+
+
+def chosen_device() -> "torch.device":
+    """The device of the block of `on_device` this is in; elsewhere that of "auto"."""
+    return device_named(_CHOSEN.get())
+
+
 def graphics_card() -> "torch.device | None":
     """The graphics card that whole sets of vectors are worked on, or None: numpy does it on the processor.
 
     Torch is asked where this process has loaded it, or where a driver lets it hope for a card. Otherwise it is not
     imported, which takes seconds, and it need not be installed.
     """
-    if sys.modules.get("torch") is None and not _has_driver():
+    if _CHOSEN.get() == "cpu" or (sys.modules.get("torch") is None and not _has_driver()):
         return None
     try:
-        device = device_named("auto")
+        device = chosen_device()
     except ImportError:
         return None
     return None if device.type == "cpu" else device

@@ -12,6 +12,7 @@ from entourage.refiner.encoder_profile import learn_profile
 from entourage.refiner.paper.settings import PaperSettings
 from entourage.refiner.refining import RefiningEstimator
 from entourage.refiner.saving import RefinerConfig
+from entourage.runtime.devices import on_device
 from entourage.runtime.extras import needs_training
 from entourage.runtime.progress import ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
@@ -159,6 +160,7 @@ class PaperRefiner(RefiningEstimator):
         *,
         checkpoint: Any = None,
         resume: bool = False,
+        device: str = "auto",
         progress: ShowProgress = None,
     ) -> "PaperRefiner":
         """Train the blocks.
@@ -173,6 +175,9 @@ class PaperRefiner(RefiningEstimator):
             A file that is replaced after every epoch. It is left in place; delete it once the fitted refiner is saved.
         resume : bool
             Whether to resume from the checkpoint of an interrupted fit with the same data and settings.
+        device : str
+            auto, cpu, cuda or cuda:1; auto takes CUDA if there is any. The blocks stay there, a saved refiner is loaded
+            on the processor.
         progress : bool or callable, optional
             True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -191,7 +196,8 @@ class PaperRefiner(RefiningEstimator):
         with needs_training("the published recipe"):
             from entourage.refiner.paper.learning import fit_paper
         kept = {"checkpoint": checkpoint, "resume": resume}
-        self.network_, self.history_, self._report = fit_paper(settings, items, **kept, progress=progress)
+        with on_device(device):
+            self.network_, self.history_, self._report = fit_paper(settings, items, **kept, progress=progress)
         self.items_, self.n_neighbors_, self.n_steps_ = items, settings.n_neighbors, settings.n_blocks
         self.encoder_profile_ = learn_profile(items)
         self._warn()

@@ -23,6 +23,7 @@ from entourage.evaluation import mean_average_precision_at_r
 from entourage.neighbors import search
 from entourage.refiner.paper.network import PaperNetwork
 from entourage.refiner.paper.settings import PaperSettings
+from entourage.runtime.devices import chosen_device
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import seeded_weights
 from entourage.training.history import History
@@ -102,6 +103,7 @@ def _trained(
     context = rows[_context_within(settings, items.take(rows), progress).rows]  # (n, k)
     seed, batch = settings.random_state, (settings.batch_classes, settings.batch_per_class)
     network = seeded_weights(seed, lambda: PaperNetwork(items.dim, settings.n_blocks, settings.out_dim))
+    network = network.to(chosen_device())
     history = fit_model(
         network,
         torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True),
@@ -130,16 +132,16 @@ def batch_loss(
 ) -> Callable[[np.ndarray], Tensor]:
     """The loss of a batch, given as positions in training_rows (n,); context (n, k): their neighbours, rows of items.
 
-    Vectors are gathered batch by batch from the one copy of all.
+    Vectors are gathered batch by batch from the one copy of all, which lies where the weights are.
     """
-    vectors = torch.from_dlpack(items.vectors)
+    vectors, classes = network.placed(items.vectors, codes)
 
     def loss(batch: np.ndarray) -> Tensor:
         rows = training_rows[batch]
         used, seen = np.unique(context[batch], return_inverse=True)
         return multi_similarity(
-            network(vectors[rows], vectors[used], torch.from_numpy(seen.reshape(context[batch].shape))),
-            torch.from_numpy(codes[rows]),
+            network(vectors[rows], vectors[used], *network.placed(seen.reshape(context[batch].shape))),
+            classes[rows],
             alpha=settings.alpha,
             beta=settings.beta,
             threshold=settings.threshold,
@@ -151,8 +153,7 @@ def batch_loss(
 
 def _validator(settings: PaperSettings, network: PaperNetwork, validation: Embeddings) -> Callable[[], float]:
     """MAP@R of the refined held-out classes, searched among themselves as test classes will be."""
-    e = torch.from_dlpack(validation.vectors)
-    rows = torch.from_dlpack(_context_within(settings, validation).rows)
+    e, rows = network.placed(validation.vectors, _context_within(settings, validation).rows)
 
     def score() -> float:
         *_, (refined, _) = network.steps(e, e, rows, len(network.blocks), kept=False)

@@ -110,7 +110,7 @@ class PaperNetwork(nn.Module):
     ) -> Iterator[tuple[FloatArray, FloatArray | None, IntArray]]:
         """Refine items as every RefiningNetwork does, block by block, into vectors (N, out); see there."""
         rows = _context(items, SearchIndex(gallery), n_neighbors, progress)
-        e, among, context = self._tensors(items.vectors, gallery.vectors, rows)
+        e, among, context = self.placed(items.vectors, gallery.vectors, rows)
         if not last_only or not n_steps:
             yield self.finish(e).numpy(force=True), None, rows
         for t, (state, weights) in enumerate(self.steps(e, among, context, n_steps, kept=not last_only), start=1):
@@ -137,7 +137,7 @@ class PaperNetwork(nn.Module):
         self, gallery: Embeddings, n_neighbors: int, n_steps: int, progress: Progress | None = None
     ) -> "PreparedGallery":
         """Prepare what the gallery offers to any query in each block, and keep it: T tables of (M, 2d)."""
-        (among,) = self._tensors(gallery.vectors)
+        (among,) = self.placed(gallery.vectors)
         offers = []
         for t, block in enumerate(self.attention_blocks()[:n_steps], start=1):
             offers.append(block.offer(among, finished=True))
@@ -147,7 +147,7 @@ class PaperNetwork(nn.Module):
         index.make_ready()
         return PreparedGallery(self, index, n_neighbors, offers)
 
-    def _tensors(self, *arrays: np.ndarray) -> list[Tensor]:
+    def placed(self, *arrays: np.ndarray) -> list[Tensor]:
         """The arrays where the weights are; on the processor they are not copied."""
         device = next(self.parameters()).device
         return [torch.from_dlpack(array).to(device) for array in arrays]
@@ -173,7 +173,7 @@ class PreparedGallery:
     @torch.no_grad()
     def refine_given(self, items: Embeddings, rows: IntArray) -> FloatArray:
         """Refine items (N, out) as `refine` does, with neighbours already found, rows (N, k) of the gallery."""
-        e, context = self.network._tensors(items.vectors, rows)
+        e, context = self.network.placed(items.vectors, rows)
         # There are fewer offers than blocks where the gallery was prepared for an early exit.
         for block, offer in zip(self.network.attention_blocks(), self.offers, strict=False):
             e, _ = block.refined(e, offer, context)

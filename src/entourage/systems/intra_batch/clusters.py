@@ -11,7 +11,7 @@ import numpy as np
 
 from entourage.evaluation.clustering import kmeans
 
-__all__ = ["CLUSTERINGS", "cluster"]
+__all__ = ["CLUSTERINGS", "NUMBERED", "cluster", "number_of_clusters"]
 
 _EPS, _MIN_SAMPLES = 0.9, 5
 _ITEMS_PER_CLUSTER = 8  # of the paper's 900: 6.6 and 9.0
@@ -36,8 +36,7 @@ def cluster(vectors: np.ndarray, by: str, n_clusters: int | None = None, *, seed
     ndarray of int64, shape (N,)
         The cluster of each item, from 0; what an algorithm calls noise is a cluster by itself.
     """
-    count = len(vectors)
-    n_clusters = min(max(2, round(count / _ITEMS_PER_CLUSTER)) if n_clusters is None else n_clusters, count)
+    n_clusters = number_of_clusters(len(vectors), n_clusters)
     with warnings.catch_warnings():
         # An unconnected graph, or fewer clusters than asked for, is as good a context as any.
         warnings.simplefilter("ignore", UserWarning)
@@ -45,6 +44,15 @@ def cluster(vectors: np.ndarray, by: str, n_clusters: int | None = None, *, seed
     noise = codes < 0
     codes[noise] = codes.max(initial=-1) + 1 + np.arange(noise.sum())
     return codes
+
+
+def number_of_clusters(count: int, n_clusters: int | None = None) -> int:
+    """How many clusters so many items are asked for: at most one each.
+
+    >>> number_of_clusters(80), number_of_clusters(80, 90)
+    (10, 80)
+    """
+    return min(max(2, round(count / _ITEMS_PER_CLUSTER)) if n_clusters is None else n_clusters, count)
 
 
 def _kmeans(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
@@ -95,3 +103,5 @@ CLUSTERINGS: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {
     "spectral": _spectral,
     "ward": _ward,
 }
+NUMBERED = ("birch", "kmeans", "spectral", "ward")
+"""The algorithms that take a number of clusters; the others find it."""

@@ -46,7 +46,8 @@ def main() -> None:
         for name in ids:
             fill(options.docs / page, name, of_table(name))
     for kept, shown in IMAGES.items():
-        shutil.copyfile(KEPT / kept, options.docs / "images" / shown)
+        if (KEPT / kept).exists():
+            shutil.copyfile(KEPT / kept, options.docs / "images" / shown)
 
 
 def take(folder: Path) -> None:

@@ -18,7 +18,8 @@ from entourage.runs.reproduce.results import Results
 from entourage.runs.reproduce.scale import Scale
 from entourage.runs.reproduce.tables import Recipe, Table, papers, table_named
 from entourage.runtime.config import to_dict
-from entourage.runtime.progress import ShowProgress, shows_progress
+from entourage.runtime.devices import on_device
+from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.versions import library_versions
 from entourage.stores import whole_file
 from entourage.systems.settings import NOT_DECISIVE
@@ -96,6 +97,11 @@ def reproduce(request: Request, *, progress: ShowProgress = None) -> Reproduced:
     FileError
         If none of its datasets is there; the message says which files are missing.
     """
+    with on_device(request.scale.settings.get("device", "auto")):
+        return _reproduced(request, progress)
+
+
+def _reproduced(request: Request, progress: Progress | None) -> Reproduced:
     table = table_named(request.table, request.scale.name)
     making = Making(request.out, request.scale, progress)
     datasets, missing = _present(table, making)

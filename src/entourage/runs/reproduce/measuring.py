@@ -7,7 +7,7 @@ import numpy as np
 
 from entourage.errors import InputError
 from entourage.evaluation import evaluate_embeddings, evaluate_ranking
-from entourage.evaluation.names import RECALL_AT
+from entourage.evaluation.names import RECALL_AT, RECALL_AT_WITH_EXCLUSIONS
 from entourage.neighbors import search
 from entourage.runs.reproduce.making import Making, Order
 from entourage.runtime.config import check_known
@@ -137,10 +137,10 @@ def _scores(making: Making, order: Order, metrics: tuple[str, ...]) -> dict[str,
 def _evaluated(making: Making, order: Order, sets: Sets, metrics: tuple[str, ...]) -> dict[str, Any]:
     searched = len(sets.queries) - 1 if sets.gallery is None else len(sets.gallery)
     asked = {int(name.removeprefix("recall@")) for name in metrics if name.startswith("recall@")}
-    deeper = asked - set(RECALL_AT) - {5}
-    at = sorted(k for k in {*RECALL_AT, *asked} if k <= searched) if deeper else None
-    nmi = "nmi" in metrics
-    found = evaluate_embeddings(*sets, at=at, nmi=nmi, seed=order.seed, progress=making.progress).metrics
+    usual = not asked - {*RECALL_AT, *RECALL_AT_WITH_EXCLUSIONS}
+    depths = None if usual else sorted(k for k in {*RECALL_AT, *asked} if k <= searched)
+    options: dict[str, Any] = {"recall_at": depths, "nmi": "nmi" in metrics, "seed": order.seed}
+    found = evaluate_embeddings(*sets, **options, progress=making.progress).metrics
     return dict(found)
 
 

@@ -19,7 +19,7 @@ from entourage.values import FloatArray, IntArray, LabelArray
 
 __all__ = ["Plane", "draw_map", "draw_planes"]
 
-_PANEL = 2.7  # inches
+_PANEL, _NARROWEST = 2.7, 6.8  # inches, of a panel and of a sheet of them, whose title wants space
 _WIDTH, _HEIGHT, _PICTURE = 10.0, 8.0, 0.42  # inches, of a map and of the pictures on it
 _EACH = 3  # pictures of a group
 _FARTHEST = 1.6  # inches from an item to its picture
@@ -53,7 +53,8 @@ def draw_planes(planes: Sequence[Sequence[Plane]], row_titles: Sequence[str], ti
     if not planes or len(planes) != len(row_titles):
         raise InputError(f"there are {len(planes)} rows of panels and {len(row_titles)} titles; wanted one for each")
     columns = len(planes[0])
-    figure = Figure(figsize=(0.4 + _PANEL * columns, 0.7 + _PANEL * len(planes)), layout="constrained")
+    width = max(0.4 + _PANEL * columns, _NARROWEST)
+    figure = Figure(figsize=(width, 0.7 + _PANEL * len(planes)), layout="constrained")
     head(figure, title)
     panels = figure.subplots(len(planes), columns, squeeze=False)
     for column in range(columns):
@@ -65,7 +66,7 @@ def draw_planes(planes: Sequence[Sequence[Plane]], row_titles: Sequence[str], ti
     for axes, name in zip(panels[:, 0], row_titles, strict=True):
         axes.set_ylabel(name, fontsize=10)
     if note:
-        figure.supxlabel(note, fontsize=8.5, color="0.35")
+        figure.supxlabel(shorten(note, width, 8.5), fontsize=8.5, color="0.35")
     return figure
 
 

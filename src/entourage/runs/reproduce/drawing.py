@@ -249,7 +249,7 @@ def _classes(job: Job) -> list["Figure"]:
             drawn = [classes[n * _CLASSES : (n + 1) * _CLASSES] for n in range(_SUBSETS) if n * _CLASSES < len(classes)]
         places = lay_out(items, progress=job.making.progress)
         planes.append([Plane(places[np.isin(labels, some)], labels[np.isin(labels, some)]) for some in drawn])
-    note = f"t-SNE of all test items; each column shows {len(drawn[0])} of their classes, drawn at random"
+    note = f"t-SNE of all test items; a column shows {len(drawn[0])} of their classes"
     return [draw_planes(planes, names, job.title, note)]
 
 

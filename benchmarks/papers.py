@@ -5,7 +5,8 @@
     python benchmarks/papers.py                           # writes the pages from what is kept
 
 --take copies TABLE.json and the pictures of each table into benchmarks/results/papers. Then docs/papers.md is written
-anew, with the tables and pictures on the pages of the systems; a table stands between `<!-- TABLE: begin -->` and `<!-- TABLE: end -->`.
+anew, with the tables and pictures on the pages of the systems; a table stands between `<!-- TABLE: begin -->` and
+`<!-- TABLE: end -->`.
 """
 
 import argparse

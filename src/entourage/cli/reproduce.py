@@ -52,8 +52,8 @@ def reproduce(
 ) -> None:
     """Make tables and figures of the papers, row by row.
 
-    Each is written as OUT/SCALE/TABLE.md and .json, figures as .png; a row that is there is kept, and an interrupted one
-    resumed: give the same command again.
+    Each is written as OUT/SCALE/TABLE.md and .json, figures as .png. A row that is there is kept, and an interrupted
+    one resumed: give the same command again.
     """
     from entourage.runs.reproduce.listing import list_tables, listed
     from entourage.runs.reproduce.tables import table_named
@@ -78,7 +78,10 @@ def reproduce(
     for name in names:
         request = Request(name, out / scale_name, scale, overwrite)
         try:
-            with collected_warnings(lambda text: print_warnings([text])), terminal_progress(log=not as_json) as progress:
+            with (
+                collected_warnings(lambda text: print_warnings([text])),
+                terminal_progress(log=not as_json) as progress,
+            ):
                 made = make(request, progress=progress)
         except KeyboardInterrupt:
             typer.echo(f"stopped; the same command goes on with what {out / scale_name} holds", err=True)

@@ -74,7 +74,9 @@ def _scatter(axes: Axes, plane: Plane, looks: dict[str | None, LabelStyle]) -> N
     for name, style in looks.items():
         rows = np.flatnonzero(plane.labels.astype(str) == name)
         size = 26 if style.shape in THIN else 16
-        axes.scatter(*plane.places[rows].T, s=size, c=style.colour, marker=style.shape, edgecolors="white", linewidths=0.3)
+        axes.scatter(
+            *plane.places[rows].T, s=size, c=style.colour, marker=style.shape, edgecolors="white", linewidths=0.3
+        )
     axes.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
     for side in axes.spines.values():
         side.set_color("0.8")

@@ -1,5 +1,7 @@
 """A query on its way among its neighbours in the plane (supplement Figs 5-9 of Attend to Context)."""
 
+from itertools import pairwise
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -104,7 +106,7 @@ def _on_paper(path: FloatArray, around: FloatArray) -> tuple[FloatArray, FloatAr
 
 def _draw_path(axes: Axes, path: FloatArray) -> None:
     axes.scatter(*path[0], s=46, facecolor="white", edgecolor=_PATH, linewidths=1.6, zorder=5)
-    for begin, end in zip(path[:-1], path[1:], strict=True):
+    for begin, end in pairwise(path):
         axes.plot(*zip(begin, end, strict=True), color=_PATH, linewidth=1.8, zorder=4)
         axes.scatter(*end, s=14, color=_PATH, zorder=5)
     moved = np.linalg.norm(np.diff(path, axis=0), axis=1)

@@ -89,7 +89,9 @@ def test_a_grid_has_a_row_for_every_pair_and_fewer_when_small():
 
 
 def test_a_name_that_is_not_there_has_the_closest_named():
-    with pytest.raises(InputError, match=r"unknown table 'atend-3' of the papers; wanted one of .* \(did you mean attend-3\?\)"):
+    with pytest.raises(
+        InputError, match=r"unknown table 'atend-3' of the papers; wanted one of .* \(did you mean attend-3\?\)"
+    ):
         table_named("atend-3")
 
 

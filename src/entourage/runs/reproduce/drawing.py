@@ -43,7 +43,9 @@ class Job:
     @property
     def order(self) -> Order:
         """Of the last row that can be made, which is the paper's own."""
-        return [order for name, order in self.orders.items() if name in {"Ours", "with MPN"} or len(self.orders) == 1][-1]
+        return [order for name, order in self.orders.items() if name in {"Ours", "with MPN"} or len(self.orders) == 1][
+            -1
+        ]
 
     @property
     def title(self) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class Request:
     """Its id, or another name it has."""
     out: Path
     """The folder of all tables of this scale, and of what they are made of."""
-    scale: Scale = Scale()
+    scale: Scale = field(default_factory=Scale)
     overwrite: bool = False
     """Whether rows are measured anew."""
 

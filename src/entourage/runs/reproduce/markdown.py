@@ -1,7 +1,7 @@
 """A table as Markdown: the paper's figures, ours and the difference beside each other.
 
-At small scale the data are others than the paper's, so that a difference would say nothing: what stands beside is how much
-each row gains over the first, in the paper and here.
+At small scale the data are others than the paper's, so that a difference would say nothing: what stands beside is how
+much each row gains over the first, in the paper and here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -65,7 +65,9 @@ def printed_text(table: Table) -> str:
 
     if len(columns) > 2 * len(rows):
         lines = [["", *(row.name for row in rows)]]
-        lines += [[f"{name} {metric_title(metric)}", *(cell(row, name, metric) for row in rows)] for name, metric in columns]
+        lines += [
+            [f"{name} {metric_title(metric)}", *(cell(row, name, metric) for row in rows)] for name, metric in columns
+        ]
         return aligned(lines)
     head = ["", *(f"{dataset} {metric_title(metric)}" for dataset, metric in columns)]
     return aligned([head, *([row.name, *(cell(row, *column) for column in columns)] for row in rows)])
@@ -83,12 +85,15 @@ def measured_text(table: Table, results: Results, scale: Scale) -> str:
         return _measured(_value(row, metric, table, results, scale, dataset), metric)
 
     if len(metrics) > _MOST_COLUMNS:
-        lines = [["", *(f"{dataset}: {row.name}" for dataset in results.datasets for row in rows)]]
-        lines += [
-            [metric_title(metric), *(cell(row, dataset, metric) for dataset in results.datasets for row in rows)]
-            for metric in metrics
-        ]
-        return aligned(lines)
+        return "\n".join(
+            aligned(
+                [
+                    [name, *map(_name, rows)],
+                    *([metric_title(m), *(cell(row, name, m) for row in rows)] for m in metrics),
+                ]
+            )
+            for name in results.datasets
+        )
     head = [" x ".join(table.axes) if len(table.axes) == 2 else "", *(f"{d} {metric_title(m)}" for d, m in columns)]
     return aligned([head, *([_name(row), *(cell(row, *column) for column in columns)] for row in rows)])
 
@@ -121,14 +126,20 @@ def _of_dataset(table: Table, results: Results, scale: Scale, dataset: str) -> s
         return ""
     rows = [row for row in table.rows if scale.is_small is False or row.recipe is not None]
     first = next((row for row in rows if row.recipe is not None), None)
-    values = {(row.name, metric): _value(row, metric, table, results, scale, dataset) for row in rows for metric in metrics}
+    values = {
+        (row.name, metric): _value(row, metric, table, results, scale, dataset) for row in rows for metric in metrics
+    }
     beside = scale.printed_for(table, dataset)
     heads = [f"paper ({beside})", f"ours ({dataset})", "gain: paper / ours" if scale.is_small else "difference"]
 
     def cells(row: Row, metric: str) -> list[str]:
         value, begin = values[row.name, metric], first and values[first.name, metric]
         last = _gain(value, begin, metric) if scale.is_small else _difference(value, metric)
-        return [_shown(value.printed, metric), _measured(value, metric), "" if row is first and scale.is_small else last]
+        return [
+            _shown(value.printed, metric),
+            _measured(value, metric),
+            "" if row is first and scale.is_small else last,
+        ]
 
     if len(metrics) > _MOST_COLUMNS:
         head = ["", *(f"{row.name}: {title}" for row in rows for title in heads)]

@@ -12,8 +12,8 @@ __all__ = ["papers_page", "results_of"]
 _KEPT = "benchmarks/results/papers"
 _HEAD = """# Papers
 
-Every table and figure of the four papers whose systems are here: what is printed, how `entourage reproduce` makes it, what
-came out at small scale, and what differs. This page is written by `python benchmarks/papers.py` from
+Every table and figure of the four papers whose systems are here: what is printed, how `entourage reproduce` makes it,
+what came out at small scale, and what differs. This page is written by `python benchmarks/papers.py` from
 `src/entourage/runs/reproduce/papers.toml`, which holds the printed figures and the recipe of every row, and from
 `benchmarks/results/papers`; do not edit it by hand.
 

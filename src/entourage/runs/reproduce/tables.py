@@ -1,8 +1,8 @@
 """What the papers print and how each row of it is made: papers.toml as values.
 
-A row of a table has what is printed of it, by dataset, and a recipe: the system that trains its encoder, the preset with
-the printed settings and what this row changes, and what is done with the embeddings then. Rows without a recipe are other
-authors' and are printed alone; rows of our own have nothing printed.
+A row of a table has what is printed of it, by dataset, and a recipe: the system that trains its encoder, the preset
+with the printed settings and what this row changes, and what is done with the embeddings then. Rows without a recipe
+are other authors' and are printed alone; rows of our own have nothing printed.
 """
 
 import math

@@ -165,7 +165,7 @@ def _table(entry: dict[str, Any], scale: str) -> Table:
     shared, written = entry.pop("make", {}), entry.pop("rows", [])
     small, quick, grid = entry.pop("small", {}), entry.pop("quick", {}), entry.pop("grid", None)
     if scale != "full":
-        grid = small.pop("grid", grid) if scale == "small" else quick.get("grid", small.get("grid", grid))
+        grid = small.get("grid", grid) if scale == "small" else quick.get("grid", small.get("grid", grid))
         small = small if scale == "small" else merged(small, quick)
     metrics = {name: tuple(columns) for name, columns in entry.pop("metrics").items()}
     rows = [_row(row, metrics, shared) for row in written]

@@ -56,7 +56,7 @@ MAY_NAME_DATASETS = {
     "data",
     "demo",
     "cli",
-    "systems.intra_batch.settings",
+    "systems.presets",
 }  # the last: presets are named after datasets
 
 # The package's own __init__ only maps public names to their homes (test_public_api looks after it), and its __main__

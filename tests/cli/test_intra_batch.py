@@ -14,7 +14,7 @@ from entourage.runs.refinement_run import open_refinement
 from entourage.stores import read_vectors
 from entourage.systems.intra_batch.inference import refine_by_messages
 from entourage.systems.intra_batch.saving import load_network
-from entourage.systems.intra_batch.settings import PRESETS
+from entourage.systems.presets import INTRA_BATCH as PRESETS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

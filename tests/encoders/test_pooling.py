@@ -6,7 +6,9 @@ from entourage.encoders.pooling import GeneralisedMean, pooling_layer
 MAPS = torch.tensor([[[[1.0, 2.0], [3.0, 6.0]]]])  # (1, 1, 2, 2)
 
 
-@pytest.mark.parametrize(("name", "value"), [("average", 3.0), ("max", 6.0), ("gem", (252 / 4) ** (1 / 3))])
+@pytest.mark.parametrize(
+    ("name", "value"), [("average", 3.0), ("max", 6.0), ("average+max", 9.0), ("gem", (252 / 4) ** (1 / 3))]
+)
 def test_values_by_hand(name, value):
     torch.testing.assert_close(pooling_layer(name)(MAPS), torch.tensor([[value]]))
 

@@ -4,7 +4,8 @@ import pytest
 
 from entourage.errors import InputError
 from entourage.runtime.config import from_toml
-from entourage.systems.intra_batch.settings import PRESETS, IntraBatchSettings
+from entourage.systems.intra_batch.settings import IntraBatchSettings
+from entourage.systems.presets import INTRA_BATCH as PRESETS
 
 
 @pytest.mark.parametrize(

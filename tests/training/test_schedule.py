@@ -33,6 +33,13 @@ def test_schedules_by_name():
     assert build_schedule("constant", 5) is None
     assert build_schedule("cosine", 5)(3) == cosine_schedule(5)(3)
     assert build_schedule("step", 5, [2])(3) == pytest.approx(0.1)
+    assert build_schedule("step", 5, [2], 0.5)(3) == pytest.approx(0.5)
+
+
+def test_rates_grow_linearly_before_a_schedule_goes_on_as_it_would():
+    constant, steps = build_schedule("constant", 9, warmup=4), build_schedule("step", 9, [2, 6], warmup=4)
+    assert [constant(epoch) for epoch in range(1, 7)] == pytest.approx([0.25, 0.5, 0.75, 1, 1, 1])
+    assert [steps(epoch) for epoch in (1, 3, 5, 7)] == pytest.approx([0.25, 0.075, 0.1, 0.01])
 
 
 @pytest.mark.parametrize(

@@ -128,9 +128,11 @@ class Preprocessing:
         """
         if self.crop is None or self.resize is None:
             return replace(self, resize=(size, size), crop=None)
+        scale = size / min(_pair(self.crop))
         if isinstance(self.resize, tuple):
-            return replace(self, resize=(size, size), crop=size)
-        return replace(self, resize=round(self.resize * size / min(_pair(self.crop))), crop=size)
+            height, width = self.resize
+            return replace(self, resize=(round(height * scale), round(width * scale)), crop=size)
+        return replace(self, resize=round(self.resize * scale), crop=size)
 
     def check_channels(self, channels: int) -> None:
         """Raise InputError unless pictures are prepared with as many channels as an encoder takes."""

@@ -17,7 +17,7 @@ from entourage.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocess
 from entourage.errors import FileError, MissingExtra, ModelError
 from entourage.stores.documents import read_document
 
-__all__ = ["MASK", "POOLER", "applied_to", "backbone_from_config", "load_backbone", "read_preprocessing"]
+__all__ = ["MASK", "POOLER", "applied_to", "backbone_from_config", "load_backbone", "model_files", "read_preprocessing"]
 
 _CONFIG, _PICTURES = "config.json", "preprocessor_config.json"
 # Parts that vectors do not depend on: a token of pretraining, and the model's own pooling unless it is asked for.
@@ -48,7 +48,7 @@ def load_backbone(name: str, *, pretrained: bool = True, own_pooling: bool = Fal
     preprocessing : Preprocessing
         As its preprocessor_config.json states it, or ImageNet's.
     """
-    transformers = _transformers("" if Path(name).is_dir() else f"there is no folder {name}, and ")
+    transformers = _transformers("" if Path(name).exists() else f"there is no folder {name}, and ")
     if not pretrained and name in transformers.CONFIG_MAPPING:
         config = transformers.AutoConfig.for_model(name)
         return backbone_from_config(config), _usual(config)
@@ -211,6 +211,30 @@ def _only_local(name: str) -> bool:
     except Exception:  # whichever library carries the request has errors of its own
         return True
     return False
+
+
+def model_files(name: str, files: tuple[str, ...]) -> Path:
+    """Download files of a model of the hub, or find them in the cache.
+
+    Parameters
+    ----------
+    name : str
+        The model, as owner/name.
+    files : tuple of str
+        Their names.
+
+    Returns
+    -------
+    Path
+        The folder they are in.
+    """
+    _transformers(f"there is no folder {name}, and ")
+    from huggingface_hub import hf_hub_download
+
+    local = _only_local(name)
+    with _one_sentence(name):
+        found = [Path(hf_hub_download(name, file, local_files_only=local)) for file in files]
+    return found[0].parent
 
 
 def _picture_file(name: str, local: bool) -> Path | None:

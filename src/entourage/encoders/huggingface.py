@@ -15,6 +15,7 @@ from entourage.data.preprocessing import Preprocessing
 from entourage.encoders.batch_norm import batch_norms
 from entourage.encoders.hub import MASK, POOLER, applied_to, backbone_from_config, load_backbone
 from entourage.encoders.pooling import pooling_layer
+from entourage.encoders.resnet_weights import is_resnet_weights, load_resnet
 from entourage.errors import InputError
 
 __all__ = ["HuggingFaceEncoder"]
@@ -38,8 +39,9 @@ class HuggingFaceEncoder(nn.Module):
     dim : int, optional
         Dimensions of a linear projection; None has no projection and keeps the model's.
     pooling : str, optional
-        "average", "max" or "gem" (learned p) over the feature map; "cls", the class token; "own", what the model itself
-        gives (SigLIP's attention). None takes "cls" where there is a class token, else "average".
+        "average", "max", their sum "average+max" or "gem" (learned p) over the feature map; "cls", the class token;
+        "own", what the model itself gives (SigLIP's attention). None takes "cls" where there is a class token, else
+        "average".
     freeze_batch_norm : bool
         Whether batch norms keep the statistics and weights they were loaded with.
     freeze_backbone : bool
@@ -94,7 +96,7 @@ class HuggingFaceEncoder(nn.Module):
         Parameters
         ----------
         name : str
-            A name on the hub, or a folder.
+            A name on the hub, a folder, or a file of torchvision's ResNet.
         pretrained : bool
             False draws random weights; then the name of an architecture ("resnet" is ResNet-50) will do.
         size : int, optional
@@ -109,7 +111,10 @@ class HuggingFaceEncoder(nn.Module):
         """
         inspect.signature(cls).bind(None, **options)  # an unknown option is refused before anything is downloaded
         own_pooling = options.get("pooling") == "own"
-        backbone, preprocessing = load_backbone(name, pretrained=pretrained, own_pooling=own_pooling)
+        if pretrained and is_resnet_weights(name):
+            backbone, preprocessing = load_resnet(name)
+        else:
+            backbone, preprocessing = load_backbone(name, pretrained=pretrained, own_pooling=own_pooling)
         preprocessing = options.pop("preprocessing", None) or preprocessing
         preprocessing = preprocessing.at_size(size) if size else preprocessing
         return cls(backbone, preprocessing=preprocessing, **options)

@@ -24,6 +24,14 @@ class MaxPooling(nn.Module):
         return maps.amax(dim=(2, 3))
 
 
+class AverageAndMaxPooling(nn.Module):
+    """The mean of a channel over its places plus its maximum, as in the code of Proxy Anchor (Kim et al. 2020)."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """(b, c) of maps (b, c, h, w)."""
+        return maps.mean(dim=(2, 3)) + maps.amax(dim=(2, 3))
+
+
 class GeneralisedMean(nn.Module):
     """GeM (Radenović et al. 2018): (mean of x^p)^(1/p) over a channel's places, p learned.
 
@@ -45,7 +53,12 @@ class GeneralisedMean(nn.Module):
         return maps.clamp(min=self.floor).pow(self.p).mean(dim=(2, 3)).pow(1 / self.p)
 
 
-_LAYERS: dict[str, type[nn.Module]] = {"average": AveragePooling, "max": MaxPooling, "gem": GeneralisedMean}
+_LAYERS: dict[str, type[nn.Module]] = {
+    "average": AveragePooling,
+    "max": MaxPooling,
+    "average+max": AverageAndMaxPooling,
+    "gem": GeneralisedMean,
+}
 
 
 def pooling_layer(name: str, others: tuple[str, ...] = ()) -> nn.Module:
@@ -53,7 +66,7 @@ def pooling_layer(name: str, others: tuple[str, ...] = ()) -> nn.Module:
 
     Parameters
     ----------
-    name : {"average", "max", "gem"}
+    name : {"average", "max", "average+max", "gem"}
         Which pooling.
     others : tuple of str
         Names that the caller knows itself, and an error lists too.

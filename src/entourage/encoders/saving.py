@@ -16,6 +16,7 @@ from entourage.data.image_set import ImageSet, Items
 from entourage.data.preprocessing import Preprocessing
 from entourage.encoders.huggingface import HuggingFaceEncoder
 from entourage.encoders.protocol import Encoder
+from entourage.encoders.resnet_weights import is_resnet_weights
 from entourage.encoders.sliced import SlicedEncoder
 from entourage.encoders.small import SmallResNet
 from entourage.encoders.vectors import VectorEncoder
@@ -89,7 +90,7 @@ def build_encoder(name: str, **options: Any) -> Any:
         "small" and "small-rgb" are the small residual net, with new weights (its `size` is that of the pictures, 32 and
         64 if not given, or None to keep theirs); "linear" and "mlp" take vectors of `in_dim` dimensions; a folder
         written by save_encoder, or of a run, is loaded; others are Hugging Face models, by folder or hub name
-        (owner/name).
+        (owner/name), or a file of torchvision's ResNet.
     **options
         Options of its class; a saved encoder takes none.
 
@@ -121,7 +122,7 @@ def build_encoder(name: str, **options: Any) -> Any:
                 f"{name} is a saved encoder, which has options of its own; leave out {', '.join(sorted(options))}"
             )
         return load_encoder(saved)
-    if options.get("pretrained", True):  # if not, the name may be that of an architecture
+    if options.get("pretrained", True) and not is_resnet_weights(name):  # if not, it may name an architecture
         _check_may_be_a_model(name)
     return _with_options(name, HuggingFaceEncoder, options, partial(HuggingFaceEncoder.from_name, name))
 

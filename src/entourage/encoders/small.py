@@ -51,7 +51,7 @@ class SmallResNet(nn.Module):
         Channels of the first stage; the last has four times as many.
     in_channels : int
         1 for grey pictures, 3 for colours.
-    pooling : {"average", "max", "gem"}
+    pooling : {"average", "max", "average+max", "gem"}
         How the feature map becomes one vector.
     last_stride : int
         1 keeps the feature map at H / 4 x W / 4 places instead of H / 8 x W / 8, for methods that attend to places.

@@ -6,11 +6,13 @@ from importlib import import_module
 from typing import Any
 
 from entourage.runtime.config import check_known, check_name
-from entourage.stores.filenames import CROSS_IMAGE, NETWORK
+from entourage.stores.filenames import CROSS_IMAGE as CROSS_IMAGE_FOLDER
+from entourage.stores.filenames import NETWORK
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.cross_image.settings import CrossImageSettings
 from entourage.systems.divide_and_conquer.settings import DivideSettings
-from entourage.systems.intra_batch.settings import PRESETS, IntraBatchSettings, StudentSettings
+from entourage.systems.intra_batch.settings import IntraBatchSettings, StudentSettings
+from entourage.systems.presets import BASELINE, CROSS_IMAGE, DIVIDE, INTRA_BATCH, STUDENT
 from entourage.systems.trained import TrainedEncoder
 
 __all__ = ["SYSTEMS", "System", "system_named"]
@@ -56,18 +58,21 @@ class System:
 
 
 SYSTEMS = {
-    "baseline": System(BaselineSettings, "entourage.systems.baseline.training:train_baseline"),
+    "baseline": System(BaselineSettings, "entourage.systems.baseline.training:train_baseline", presets=BASELINE),
     "cross-image": System(
-        CrossImageSettings, "entourage.systems.cross_image.training:train_cross_image", keeps=(CROSS_IMAGE,)
+        CrossImageSettings,
+        "entourage.systems.cross_image.training:train_cross_image",
+        keeps=(CROSS_IMAGE_FOLDER,),
+        presets=CROSS_IMAGE,
     ),
-    "divide": System(DivideSettings, "entourage.systems.divide_and_conquer.training:train_divided"),
+    "divide": System(DivideSettings, "entourage.systems.divide_and_conquer.training:train_divided", presets=DIVIDE),
     "intra-batch": System(
         IntraBatchSettings,
         "entourage.systems.intra_batch.training:train_intra_batch",
         keeps=(NETWORK,),
-        presets=PRESETS,
+        presets=INTRA_BATCH,
     ),
-    "student": System(StudentSettings, "entourage.systems.intra_batch.student:train_student"),
+    "student": System(StudentSettings, "entourage.systems.intra_batch.student:train_student", presets=STUDENT),
 }
 
 

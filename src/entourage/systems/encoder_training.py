@@ -34,13 +34,14 @@ from entourage.runtime.randomness import seeded_weights
 from entourage.stores.filenames import CHECKPOINT, LOG, REFIT_CHECKPOINT, REFIT_LOG, TENSORBOARD
 from entourage.systems.fingerprint import training_fingerprint
 from entourage.systems.new_encoder import new_encoder
-from entourage.systems.parts import NotedBatches, TrainedParts, check_folder
+from entourage.systems.parts import NotedBatches, TrainedParts, check_folder, head_first
 from entourage.systems.settings import EncoderSettings
 from entourage.systems.trained import TrainedEncoder, nothing_learned
 from entourage.training.history import History
 from entourage.training.log import RunLog
 from entourage.training.loop import fit_model
 from entourage.training.losses import build_loss
+from entourage.training.optimizers import build_optimizer
 from entourage.training.sampling import check_usable_classes, class_balanced_batches, hold_out_classes, share_of_rank
 from entourage.training.schedule import build_schedule
 from entourage.training.settings import Checkpointing, FitSettings, Reporting
@@ -295,7 +296,7 @@ class EncoderTraining:
         return {"params": list(criterion.parameters()), "lr": rate, "weight_decay": 0.0}
 
     def optimizer(self, *groups: dict[str, Any]) -> torch.optim.Optimizer:
-        """Build the optimiser: Adam with the settings' rate and decay.
+        """Build the optimiser that the settings name, with their rate and decay.
 
         Parameters
         ----------
@@ -313,7 +314,7 @@ class EncoderTraining:
             raise InputError("every weight of the encoder is frozen; wanted some to train: give it a projection (dim)")
         all_groups = [{"params": free}, *(group for group in groups if group["params"])]
         s = self.settings
-        return torch.optim.Adam(all_groups, s.learning_rate, weight_decay=s.weight_decay, fused=True)
+        return build_optimizer(s.optimizer, all_groups, s.learning_rate, s.weight_decay)
 
     def fit(
         self,
@@ -347,28 +348,22 @@ class EncoderTraining:
         TrainedEncoder
             The encoder, the history, and the pictures left out.
         """
+        title = f"training the encoder{' on all classes' * (self.chosen is not None)}"
+        frozen = [] if self.settings.freeze_batch_norm == "none" else batch_norms(self.encoder)
         history = fit_model(
-            TrainedParts({"encoder": self.encoder, **parts}, self._frozen()),
+            TrainedParts({"encoder": self.encoder, **parts}, frozen),
             optimizer or self.optimizer(),
             self._fit_settings(patience_from),
-            batches=batches or self.batches,
+            batches=head_first(self.encoder, self.settings.head_epochs, batches or self.batches),
             loss=loss,
             evaluate=self.score if len(self.held_out) else None,
             checkpointing=self._checkpointing(parts, depends_on),
-            reporting=Reporting(self._log(), self._title, "images", "held-out MAP@R", self.progress),
+            reporting=Reporting(self._log(), title, "images", "held-out MAP@R", self.progress),
         )
         self.histories.append(history)
         for text in nothing_learned(history) if distributed.is_main() else ():
             warnings.warn(text, EntourageWarning, stacklevel=2)
         return TrainedEncoder(self.encoder, self.chosen or history, self.corrupt)
-
-    @property
-    def _title(self) -> str:
-        return "training the encoder" if self.chosen is None else "training the encoder on all classes"
-
-    def _frozen(self) -> list[nn.Module]:
-        """The batch norms whose statistics stay as they are."""
-        return [] if self.settings.freeze_batch_norm == "none" else batch_norms(self.encoder)
 
     def _fit_settings(self, patience_from: int) -> FitSettings:
         s = self.settings
@@ -379,7 +374,7 @@ class EncoderTraining:
             evaluate_every=s.evaluate_every,
             seed=s.seed,
             clip=s.clip,
-            schedule=build_schedule(s.scheduler, s.epochs, s.step_after),
+            schedule=build_schedule(s.scheduler, s.epochs, s.step_after, s.step_factor, s.warmup_epochs),
         )
 
     def _checkpointing(self, parts: dict[str, nn.Module], depends_on: Sequence[nn.Module]) -> Checkpointing | None:

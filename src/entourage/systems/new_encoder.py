@@ -42,12 +42,12 @@ def new_encoder(settings: EncoderSettings, items: Items) -> Any:
         encoder = build_encoder(settings.encoder, **_options(settings, items))
     check_takes(encoder, items)
     if settings.preprocessing:
-        _prepare(encoder, settings.preprocessing)
+        _prepare(encoder, settings.preprocessing, settings.image_size)
     return encoder
 
 
-def _prepare(encoder: Any, changed: dict[str, Any]) -> None:
-    """Change some fields of an encoder's preprocessing, in place."""
+def _prepare(encoder: Any, changed: dict[str, Any], size: int | None) -> None:
+    """Change some fields of an encoder's preprocessing, in place; at another size they keep their proportion."""
     encoder = encoder.encoder if isinstance(encoder, SlicedEncoder) else encoder
     own = encoder.preprocessing
     if own is None:
@@ -57,7 +57,7 @@ def _prepare(encoder: Any, changed: dict[str, Any]) -> None:
     values = {name: None if value == "none" else value for name, value in changed.items()}
     prepared = Preprocessing.from_dict(own.to_dict() | values)
     prepared.check_channels(own.channels)
-    encoder.preprocessing = prepared
+    encoder.preprocessing = prepared if size is None else prepared.at_size(size)
 
 
 def _check_unchanged(encoder: Encoder, settings: EncoderSettings) -> None:

@@ -11,7 +11,9 @@ from entourage.data.batches import PictureBatch, PictureBatches
 from entourage.errors import FileError, InputError
 from entourage.stores.filenames import CHECKPOINT
 
-__all__ = ["NotedBatches", "TrainedParts", "check_folder"]
+__all__ = ["NotedBatches", "TrainedParts", "check_folder", "head_first"]
+
+_HEAD = "projection"  # the part of every encoder that makes its vectors of what it has pooled
 
 
 class TrainedParts(nn.ModuleDict):
@@ -52,6 +54,35 @@ class NotedBatches:
             yield from self.pictures
         finally:
             self.note(self.pictures.corrupt)
+
+
+def head_first(
+    encoder: nn.Module, epochs: int, batches: Callable[[int], NotedBatches]
+) -> Callable[[int], NotedBatches]:
+    """The same batches; before an epoch that is to train the encoder's head alone, all else of it is frozen.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        An encoder; what is frozen for good stays so.
+    epochs : int
+        How many epochs, the first ones, train the head alone.
+    batches : callable
+        Called with an epoch, gives its batches.
+
+    Returns
+    -------
+    callable
+        To be called before every epoch.
+    """
+    rest = [p for name, p in encoder.named_parameters() if _HEAD not in name.split(".") and p.requires_grad]
+
+    def of_epoch(epoch: int) -> NotedBatches:
+        for parameter in rest:
+            parameter.requires_grad_(epoch > epochs)
+        return batches(epoch)
+
+    return of_epoch
 
 
 def check_folder(folder: str | PathLike[str] | None, resume: bool) -> None:

@@ -9,6 +9,7 @@ from entourage.runtime.config import check_known, check_types
 __all__ = ["NOT_DECISIVE", "EncoderSettings", "MetricLossSettings"]
 
 _FROZEN = ("none", "statistics", "all")
+_OPTIMIZERS = ("adam", "adamw", "sgd")  # those of training.optimizers, which needs torch
 
 NOT_DECISIVE = {"workers", "device", "tensorboard"}  # settings a resumed run may change
 
@@ -39,6 +40,8 @@ class EncoderSettings:
     """Stop when the best score is this many epochs old."""
     evaluate_every: int = 1
     """Epochs between two scores of the classes held out."""
+    optimizer: str = "adam"
+    """What takes the steps: adam, adamw or sgd (with momentum)."""
     learning_rate: float = 1e-3
     """Learning rate of the encoder; 1e-5 to 1e-4 for a pretrained one."""
     weight_decay: float = 1e-4
@@ -48,7 +51,13 @@ class EncoderSettings:
     scheduler: str = "constant"
     """How the learning rates change: constant, cosine or step."""
     step_after: tuple[int, ...] = ()
-    """The epochs after which "step" divides the learning rates by ten."""
+    """The epochs after which "step" multiplies the learning rates by step_factor."""
+    step_factor: float = 0.1
+    """What "step" multiplies them by."""
+    warmup_epochs: int = 0
+    """The first epochs, over which the learning rates grow linearly."""
+    head_epochs: int = 0
+    """The first epochs, in which of the encoder its projection alone learns."""
     freeze_batch_norm: str = "none"
     """What the encoder's batch norms keep of the encoder training begins with: "none"; their "statistics" alone; "all",
     scale and shift too."""
@@ -75,8 +84,11 @@ class EncoderSettings:
             self._check(name, 1, "or more")
         self._check("batch_classes", 2, "or more, so that there is something to tell apart")
         self._check("batch_per_class", 2, "or more, so that there is something to bring together")
-        for name in ("epochs", "seed", "learning_rate", "weight_decay"):
+        for name in ("epochs", "seed", "learning_rate", "weight_decay", "warmup_epochs", "head_epochs"):
             self._check(name, 0, "or more")
+        if not 0 < self.step_factor <= 1:
+            raise InputError(f"step_factor is {self.step_factor}; wanted more than 0 and at most 1")
+        check_known(self.optimizer, _OPTIMIZERS, "the optimizer")
         check_known(self.freeze_batch_norm, _FROZEN, "freeze_batch_norm")
         if self.clip is not None and self.clip <= 0:
             raise InputError(f"clip is {self.clip}; wanted more than 0, or nothing for no limit")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from entourage.errors import InputError
 from entourage.runtime.config import check_known
 
-__all__ = ["SCHEDULES", "Schedule", "build_schedule", "cosine_schedule", "step_schedule"]
+__all__ = ["SCHEDULES", "Schedule", "build_schedule", "cosine_schedule", "step_schedule", "warmed_up"]
 
 Schedule = Callable[[int], float]
 """From an epoch, counted from 1, to the factor on the learning rates."""
@@ -61,7 +61,32 @@ def cosine_schedule(epochs: int) -> Schedule:
     return lambda epoch: 0.5 * (1 + math.cos(math.pi * (epoch - 1) / epochs))
 
 
-def build_schedule(name: str, epochs: int, after: Sequence[int] = ()) -> Schedule | None:
+def warmed_up(schedule: Schedule | None, epochs: int) -> Schedule:
+    """Let the rates of a schedule grow linearly over the first epochs.
+
+    Parameters
+    ----------
+    schedule : Schedule or None
+        The schedule; None for constant rates.
+    epochs : int
+        The first epoch with the whole rate of the schedule.
+
+    Returns
+    -------
+    Schedule
+        The factor on the first rate, by epoch.
+
+    Examples
+    --------
+    >>> [warmed_up(None, 4)(epoch) for epoch in (1, 2, 3, 4, 5)]
+    [0.25, 0.5, 0.75, 1.0, 1.0]
+    """
+    return lambda epoch: min(1.0, epoch / epochs) * (1.0 if schedule is None else schedule(epoch))
+
+
+def build_schedule(
+    name: str, epochs: int, after: Sequence[int] = (), factor: float = 0.1, warmup: int = 0
+) -> Schedule | None:
     """Build a schedule by its name.
 
     Parameters
@@ -71,12 +96,16 @@ def build_schedule(name: str, epochs: int, after: Sequence[int] = ()) -> Schedul
     epochs : int
         How many epochs there are, for "cosine".
     after : sequence of int
-        The epochs after which "step" divides the rates by ten; empty for the others.
+        The epochs after which "step" multiplies the rates by the factor; empty for the others.
+    factor : float
+        That factor.
+    warmup : int
+        The first epochs, over which rates grow linearly; 0 for none.
 
     Returns
     -------
     Schedule or None
-        None for "constant".
+        None for "constant" without a warm-up.
     """
     check_known(name, SCHEDULES, "the scheduler")
     if name == "step" and not after:
@@ -86,4 +115,5 @@ def build_schedule(name: str, epochs: int, after: Sequence[int] = ()) -> Schedul
             f"the scheduler is {name!r} and step_after is {list(after)}; wanted step_after for 'step' only: leave it "
             "out, or choose 'step'"
         )
-    return {"constant": None, "cosine": cosine_schedule(epochs), "step": step_schedule(after)}[name]
+    schedules = {"constant": None, "cosine": cosine_schedule(epochs), "step": step_schedule(after, factor)}
+    return warmed_up(schedules[name], warmup) if warmup else schedules[name]

@@ -164,3 +164,42 @@ def test_the_usual_form_is_the_loss_of_pytorch_metric_learning(seed):
 def test_an_unknown_form_is_refused():
     with pytest.raises(InputError, match="'original'"):
         multi_similarity(on_circle(0, 1), torch.tensor([0, 0]), form="original")
+
+
+# ---- mining ------------------------------------------------------------------------------------------------------
+
+
+def mined_by_loops(similarity, labels, margin, alpha=2.0, beta=40.0, threshold=0.5) -> float:
+    """As the authors of the loss write it: anchor by anchor, those of which nothing is left adding nothing."""
+    total = 0.0
+    for i, row in enumerate(similarity.tolist()):
+        positives = [s for j, s in enumerate(row) if labels[j] == labels[i] and j != i]
+        negatives = [s for j, s in enumerate(row) if labels[j] != labels[i]]
+        if not positives or not negatives:
+            continue
+        kept = [s for s in positives if s - margin < max(negatives)]
+        pushed = [s for s in negatives if s + margin > min(positives)]
+        if kept and pushed:
+            total += math.log(1 + sum(math.exp(-alpha * (s - threshold)) for s in kept)) / alpha
+            total += math.log(1 + sum(math.exp(beta * (s - threshold)) for s in pushed)) / beta
+    return total / len(labels)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("labels", [[0, 0, 1, 1, 2, 2, 2, 3], [0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 2, 3, 4, 5, 6, 7]])
+def test_mined_pairs_equal_plain_loops(labels, margin):
+    vectors = torch.nn.functional.normalize(torch.randn(8, 3, generator=torch.Generator().manual_seed(0)), dim=1)
+    vectors.requires_grad_(True)
+    loss = multi_similarity(vectors, torch.tensor(labels), mining_margin=margin)
+    assert loss.item() == pytest.approx(mined_by_loops(vectors @ vectors.T, labels, margin), abs=1e-6)
+    loss.backward()
+    assert vectors.grad.isfinite().all()
+
+
+def test_mining_leaves_out_easy_pairs_only():
+    """Classes far apart: nothing is hard. Among classes that overlap, a wide margin leaves nothing out."""
+    apart, labels = torch.eye(2).repeat_interleave(2, dim=0), torch.tensor([0, 0, 1, 1])
+    assert multi_similarity(apart, labels, mining_margin=0.1).item() == 0
+    assert multi_similarity(apart, labels).item() > 0
+    mixed = torch.nn.functional.normalize(torch.randn(4, 2, generator=torch.Generator().manual_seed(1)), dim=1)
+    assert multi_similarity(mixed, labels, mining_margin=3.0) == multi_similarity(mixed, labels)

@@ -1,13 +1,12 @@
 """How an encoder is trained by messages within the batch, and how a student learns from such a run."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from entourage.errors import InputError
 from entourage.runtime.config import check_known
 from entourage.systems.settings import EncoderSettings
 
-__all__ = ["DISTILLATIONS", "PRESETS", "IntraBatchSettings", "StudentSettings"]
+__all__ = ["DISTILLATIONS", "IntraBatchSettings", "StudentSettings"]
 
 DISTILLATIONS = ("class-probabilities", "features", "relations")
 _CHOICES = {"auxiliary_head": ("linear", "neck"), "class_columns": ("all", "batch")}
@@ -83,34 +82,3 @@ class StudentSettings(EncoderSettings):
         check_known(self.distillation, DISTILLATIONS, "distillation")
         if not self.distillation_temperature > 0:
             raise InputError(f"distillation_temperature is {self.distillation_temperature}; wanted more than 0")
-
-
-def _preset(
-    batch: tuple[int, int], steps: int, heads: int, rate: float, decay: float, temperature: float
-) -> dict[str, Any]:
-    return {
-        "encoder": "microsoft/resnet-50",
-        "encoder_options": {"pooling": "max"},
-        "dim": 512,
-        "image_size": 227,
-        "epochs": 70,
-        "patience": 70,
-        "scheduler": "step",
-        "step_after": [30, 50],
-        "batch_classes": batch[0],
-        "batch_per_class": batch[1],
-        "steps": steps,
-        "heads": heads,
-        "learning_rate": rate,
-        "weight_decay": decay,
-        "temperature": temperature,
-    }
-
-
-# The authors' settings, found by random search, as the configurations of their public code have them.
-PRESETS: dict[str, dict[str, Any]] = {
-    "cars": _preset((10, 7), steps=2, heads=8, rate=3.67e-4, decay=2.6e-9, temperature=0.111),
-    "cub": _preset((6, 9), steps=1, heads=2, rate=1.56e-4, decay=6.1e-6, temperature=0.2),
-    "in_shop": _preset((14, 4), steps=1, heads=4, rate=1.13e-4, decay=1.1e-7, temperature=0.186),
-    "sop": _preset((15, 6), steps=1, heads=8, rate=2.47e-4, decay=2.8e-13, temperature=0.605),
-}

@@ -69,8 +69,16 @@ class Loss(nn.Module):
 # ---- builders ----------------------------------------------------------------------------------------------------
 
 
-def _ms(n_classes: int, dim: int, *, alpha: float = 2.0, beta: float = 40.0, threshold: float = 0.5) -> nn.Module:
-    return MultiSimilarity(alpha=alpha, beta=beta, threshold=threshold)
+def _ms(
+    n_classes: int,
+    dim: int,
+    *,
+    alpha: float = 2.0,
+    beta: float = 40.0,
+    threshold: float = 0.5,
+    mining_margin: float | None = None,
+) -> nn.Module:
+    return MultiSimilarity(alpha=alpha, beta=beta, threshold=threshold, mining_margin=mining_margin)
 
 
 def _ms_printed(

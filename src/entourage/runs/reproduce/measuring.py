@@ -71,7 +71,9 @@ def refined_sets(making: Making, order: Order) -> Sets:
     if by == "self-attention":
         from entourage.baselines import SelfAttention
 
-        method = SelfAttention(random_state=order.seed, **making.scale.refiner(order.recipe))
+        known = SelfAttention().get_params()
+        options = {name: value for name, value in making.scale.refiner(order.recipe).items() if name in known}
+        method = SelfAttention(**options | {"random_state": order.seed})
         method.fit(making.embedded(order, "train"))
         return Sets(*(None if items is None else method.transform(items) for items in sets))
     if by == "average":

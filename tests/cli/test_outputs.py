@@ -64,6 +64,8 @@ OTHERS = {
         "refine v.npy --run commented",
         "commented holds notes.txt, which Entourage",
     ),
+    "a mistyped input comes first": ("refine typo.npy --run commented", "'typo.npy' does not exist"),
+    "a mistyped input of a fit": ("fit typo.npz --out thesis.pdf", "'typo.npz' does not exist"),
     "a table beside vectors": ("embed v.parquet --model kept --out l.npy", "l.csv"),
     "a folder as picture": ("plot grid kept --out kept.png", "kept.png is a folder"),
     "a folder as report": ("report kept --out kept.html", "kept.html is a folder"),

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from tests.comparison.samples import clusters
 
-from entourage.comparison.measuring import compare_split
-from entourage.comparison.splits import split_given, split_half
+from entourage.comparison.measuring import compare, compare_split
+from entourage.comparison.splits import queries_given, split_given, split_half, tested
 from entourage.errors import InputError
+from entourage.evaluation import evaluate_embeddings
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -30,12 +31,39 @@ def test_half_is_the_first_half_of_the_sorted_classes():
         ([0, 1, 1], "entry 0 of the split is '0'"),
         ([True, False, True], "neither 'train' nor 'test'"),
         (["train"] * 3, "no entry of the split is 'test'"),
+        (["train", "query", "query"], "marks items as query; wanted test alone, or both query and gallery"),
+        (["test", "query", "gallery"], "marks items as gallery, query, test; wanted test alone"),
         (["test"] * 3, "no entry of the split is 'train'"),
     ],
 )
 def test_a_split_that_says_anything_else_is_refused(parts, message):
     with pytest.raises(InputError, match=message):
         split_given(Embeddings.from_vectors(np.eye(3), labels=[0, 1, 2]), parts)
+
+
+def test_queries_and_gallery_are_test_items_that_are_told_apart():
+    items = clusters()
+    words = np.where(items.labels < 5, "train", np.where(np.arange(len(items)) % 4, "gallery", "query"))
+    training, test = split_given(items, words)
+    asking = queries_given(words)
+    assert np.isin(items.labels, training.labels).tolist() == (words == "train").tolist()
+    queries, gallery = tested(items, words)
+    assert test.ids[asking].tolist() == queries.ids.tolist() and test.ids[~asking].tolist() == gallery.ids.tolist()
+    comparison = compare(items, methods=["raw"], split=words, at=3)
+    assert comparison.protocol["protocol"] == "served" and comparison.protocol["queries"] == len(queries)
+    wanted = f"as the split says: {len(queries)} queries, {len(gallery)} gallery items of 5 classes"
+    assert comparison.protocol["drawn"] == wanted and wanted in str(comparison)
+    (raw,) = comparison.document()["methods"]
+    scores = evaluate_embeddings(queries, gallery, at=(1, 3), nmi=False).metrics
+    measured = ("recall@1", "recall@3", "precision@3", "map@r")
+    assert [raw[name] for name in measured] == pytest.approx([scores[name] for name in measured])
+    together = compare(items, methods=["raw"], split=words, protocol="together").document()["methods"][0]
+    assert together["map@r"] == pytest.approx(evaluate_embeddings(test, nmi=False).metrics["map@r"])
+    with pytest.raises(InputError, match="no query has an item of its class in the gallery"):
+        alone = np.where(items.labels < 5, "train", np.where(items.labels == 5, "query", "gallery"))
+        compare(items, methods=["raw"], split=alone)
+    with pytest.raises(InputError, match="every entry of the split is 'train'"):
+        tested(items, ["train"] * len(items))
 
 
 def test_overlapping_classes_are_a_warning():

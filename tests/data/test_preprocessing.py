@@ -129,3 +129,16 @@ def test_settings_that_cannot_be_used(options, message):
 def test_an_unknown_field_is_refused():
     with pytest.raises(InputError, match="unknown field 'colour' of preprocessing; wanted one of channels, crop, "):
         Preprocessing.from_dict({"colour": 1})
+
+
+@pytest.mark.parametrize("size", [(60, 40), (40, 60), (20, 50)])
+@pytest.mark.parametrize("chosen", [{"resize": 32, "crop": 28}, {"resize": (24, 30), "crop": None}, {"resize": 20}])
+def test_the_part_that_is_seen_is_what_reaches_the_encoder(size, chosen):
+    """A ramp over the picture: what is seen begins and ends where the prepared tensor does."""
+    columns, rows = np.meshgrid(np.linspace(0, 250, size[0]), np.linspace(0, 250, size[1]))
+    preprocessing = Preprocessing(1, mean=None, std=None, **({"crop": 20} | chosen))
+    for ramp in (columns, rows):
+        picture = Image.fromarray(ramp.astype(np.uint8))
+        prepared = preprocessing(picture)[0].numpy() * 255
+        seen = np.asarray(preprocessing.part_seen(picture).resize(prepared.shape[::-1], Image.Resampling.BILINEAR))
+        assert abs(prepared - seen).max() < 14  # half a pixel of the smallest picture

@@ -1,18 +1,25 @@
 """`entourage compare`."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from entourage.cli.options import At, IdColumn, Json, LabelColumn, Labels, Vectors, check_labelled, cutoffs
-from entourage.cli.output import facts, print_report, print_warnings
-from entourage.errors import EntourageError, InputError
+from entourage.cli.options import (
+    At,
+    IdColumn,
+    Json,
+    LabelColumn,
+    Labels,
+    Vectors,
+    check_labelled,
+    cutoffs,
+    words_of_split,
+)
+from entourage.cli.output import facts, print_report, print_warnings, terminal_width
+from entourage.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from entourage.values import Embeddings
 
 __all__ = ["compare"]
 
@@ -25,7 +32,8 @@ def compare(
     split: Annotated[
         str,
         typer.Option(
-            help="half (learn from the first half of the classes), or a file with train or test for each vector."
+            help="half (learn from the first half of the classes), or a column of VECTORS or a file that says "
+            "train or test, or train, query or gallery, for each vector."
         ),
     ] = "half",
     splits: Annotated[
@@ -38,8 +46,9 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="together (all test items look at each other; default), served (queries one at a time), open (half of "
-            "them without a match), sparse (few items a class, distractors); comma-separated, or repeated.",
+            help="together (all test items look at each other; default), served (queries one at a time; default where "
+            "the split names queries), open (half of them without a match), sparse (few items a class, distractors); "
+            "comma-separated, or repeated.",
         ),
     ] = None,
     methods: Annotated[
@@ -64,6 +73,7 @@ def compare(
     from entourage.comparison.measuring import check_single, compare_halves, compare_split
     from entourage.comparison.methods import select_methods
     from entourage.comparison.protocols import check_protocols
+    from entourage.comparison.splits import queries_given, split_given
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
 
@@ -71,7 +81,7 @@ def compare(
     chosen = select_methods("all" if methods == "all" else [name.strip() for name in methods.split(",")])
     if against not in {spec.name for spec in chosen}:
         raise InputError(f"--against is {against}, which is not compared; add it to --methods or name another")
-    protocols = check_protocols([name.strip() for part in protocol or ["together"] for name in part.split(",")])
+    protocols = check_protocols([name.strip() for part in protocol for name in part.split(",")]) if protocol else None
     items = read_vectors(vectors, labels=labels, id_column=id_column, label_column=label_column)
     check_labelled(items, vectors, "--labels")
     with terminal_progress(log=not as_json, patient=True) as progress:
@@ -80,8 +90,9 @@ def compare(
             comparison = compare_halves(items, chosen, splits=splits, **options)
         else:
             check_single(splits)
-            parts = _split_by_file(items, vectors, split)
-            comparison = compare_split(*parts, chosen, split=f"given by {split}", **options)
+            words = words_of_split(items, vectors, split, otherwise="half")
+            parts, queries = split_given(items, words), queries_given(words)
+            comparison = compare_split(*parts, chosen, queries=queries, split=f"given by {split}", **options)
     print_warnings(list(comparison.warnings))
     document = comparison.document()
     if per_class:
@@ -89,15 +100,5 @@ def compare(
     shown = {name: value for name, value in comparison.protocol.items() if name != "by_split"}
     parts_shown: list[Table | str] = [facts(shown), *tables.comparison_tables(document, asked or ())]
     parts_shown += tables.harm_tables(document["harm"]) if per_class else []
-    print_report(document, as_json, *map(tables.unfolded, parts_shown))
-
-
-def _split_by_file(items: "Embeddings", vectors: Path, split: str) -> "tuple[Embeddings, Embeddings]":
-    from entourage.comparison.splits import split_given
-    from entourage.stores.labels import read_labels
-    from entourage.stores.tables import SPLIT
-
-    try:
-        return split_given(items, read_labels(split, vectors, items, column=SPLIT))
-    except EntourageError as error:
-        raise InputError(f"--split is {split}, not half, and cannot be used as a file: {error}") from error
+    width = terminal_width()
+    print_report(document, as_json, *(tables.fitted(part, width) for part in parts_shown))

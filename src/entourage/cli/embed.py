@@ -40,7 +40,8 @@ def embed(
     split: Annotated[
         str,
         typer.Option(
-            help="Split: train or test; train, query or gallery; or all, for a folder, a .csv or a file of vectors."
+            help="Split: train or test; train, query or gallery; several, such as train,test, with a column `split`; "
+            "or all."
         ),
     ] = "test",
     root: Root = None,
@@ -60,7 +61,7 @@ def embed(
 
     They are written with ids and labels, for `fit`, `refine`, `evaluate` and `compare` to read.
     """
-    from entourage import data
+    from entourage.data.joining import load_splits
     from entourage.runs.encoders import recorded_columns
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import check_streamable
@@ -71,7 +72,7 @@ def embed(
     named = {"path_column": path_column, "label_column": label_column, "id_column": id_column}
     options = recorded_columns(model, images) | data_options_of(data_options, **named)
     with collected_warnings(lambda text: print_warnings([text])) as warnings:
-        pictures = data.load(images, split, root, **options)
+        pictures, splits = load_splits(images, split, root, **options)
 
         from entourage.encoders.shards import embed_to_file, parts_of
         from entourage.runs.encoders import encoder_of, warn_of_corrupt
@@ -84,6 +85,7 @@ def embed(
                     encoders,
                     pictures,
                     out,
+                    splits=splits,
                     shard_size=shard_size,
                     workers=workers,
                     device=device,

@@ -5,7 +5,18 @@ from typing import Annotated
 
 import typer
 
-from entourage.cli.options import At, IdColumn, Json, LabelColumn, Labels, Seed, Vectors, check_labelled, cutoffs
+from entourage.cli.options import (
+    At,
+    IdColumn,
+    Json,
+    LabelColumn,
+    Labels,
+    Seed,
+    Vectors,
+    check_labelled,
+    cutoffs,
+    words_of_split,
+)
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import InputError
 
@@ -19,6 +30,14 @@ def evaluate(
     id_column: IdColumn = None,
     gallery: Annotated[Path | None, typer.Option(help="Vectors to search in. Default: VECTORS themselves.")] = None,
     gallery_labels: Annotated[str | None, typer.Option(help="Labels of the gallery, as --labels.")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of VECTORS, or a file, with train, test, query or gallery for each vector: test items are "
+            "scored, or queries in the gallery; the others are left out.",
+        ),
+    ] = None,
     at: At = None,
     recall_at: Annotated[
         str | None,
@@ -54,6 +73,7 @@ def evaluate(
     """
     import numpy as np
 
+    from entourage.comparison.splits import tested
     from entourage.evaluation import evaluate_embeddings
     from entourage.runtime.progress import terminal_progress
     from entourage.runtime.warnings import collected_warnings
@@ -67,11 +87,15 @@ def evaluate(
         raise InputError(
             f"--at is {at} and --recall-at is {recall_at}; wanted one of them: --at measures recall@k, too"
         )
+    if gallery is not None and split is not None:
+        raise InputError(f"--gallery is {gallery} and --split is {split}; wanted one of them: leave one out")
     asked, recalls = cutoffs(at), cutoffs(recall_at, "--recall-at")
     columns = {"id_column": id_column, "label_column": label_column}
     items = read_vectors(vectors, labels=labels, exclusions=exclusions, **columns)
     check_labelled(items, vectors, "--labels")
     target = None
+    if split is not None:
+        items, target = tested(items, words_of_split(items, vectors, split))
     if gallery is not None:
         columns = columns_where_present(gallery, gallery_labels, **columns)
         target = read_vectors(gallery, labels=gallery_labels, exclusions=exclusions, **columns)

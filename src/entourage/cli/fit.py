@@ -64,8 +64,11 @@ def fit(
     from entourage.runtime.devices import device_named
     from entourage.runtime.progress import terminal_progress
     from entourage.stores import read_vectors
+    from entourage.stores.columns import FORMATS
+    from entourage.stores.reading import existing
 
     require("torch", "learning from labels")
+    existing(vectors, FORMATS, "vectors")  # before the output: a name that is mistyped comes first
     check_model_place(out, recipe=recipe, resume=resume, overwrite=overwrite, inputs=(vectors, labels))
     of_the_paper = {"out_dim": out_dim, "epochs": epochs, "patience": patience, "learning_rate": learning_rate}
     refiner = build_refiner(recipe, neighbors=neighbors, blocks=blocks, seed=seed, **of_the_paper)

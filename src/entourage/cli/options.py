@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entourage.errors import InputError
+from entourage.errors import EntourageError, InputError
 
 if TYPE_CHECKING:
-    from entourage.values import Embeddings
+    from entourage.values import Embeddings, LabelArray
 
 __all__ = [
     "At",
@@ -29,6 +29,7 @@ __all__ = [
     "check_labelled",
     "cutoffs",
     "data_options_of",
+    "words_of_split",
 ]
 
 Vectors = Annotated[Path, typer.Argument(help="Vectors: .npy, .npz or .parquet.", metavar="VECTORS")]
@@ -115,3 +116,16 @@ def cutoffs(at: str | None, option: str = "--at") -> tuple[int, ...] | None:
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
         raise InputError(f"{option} is {at!r}; wanted whole numbers from 1 on, such as 1,5,10")
     return check_cutoffs(map(int, parts), option)
+
+
+def words_of_split(items: "Embeddings", vectors: Path, split: str, *, otherwise: str = "") -> "LabelArray":
+    """The word for each vector that `--split` names a column or a file of, (N,)."""
+    from entourage.comparison.splits import check_words
+    from entourage.stores.labels import read_labels
+    from entourage.stores.tables import SPLIT
+
+    try:
+        return check_words(items, read_labels(split, vectors, items, column=SPLIT))
+    except EntourageError as error:
+        instead = f", not {otherwise}," if otherwise else ""
+        raise InputError(f"--split is {split}{instead} and cannot be used as a column or a file: {error}") from error

@@ -2,7 +2,9 @@
 
 import io
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,15 @@ from entourage.runtime.warnings import collected_warnings
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["facts", "lenient_output", "print_report", "print_warnings", "printed_warnings", "side_by_side"]
+__all__ = [
+    "facts",
+    "lenient_output",
+    "print_report",
+    "print_warnings",
+    "printed_warnings",
+    "side_by_side",
+    "terminal_width",
+]
 
 _printed: set[str] = set()  # in this command
 
@@ -58,8 +68,23 @@ def facts(values: Mapping[str, Any], *, percent: bool | Collection[str] = False)
         if isinstance(value, float):
             as_share = percent if isinstance(percent, bool) else name in percent
             value = f"{100 * value:6.2f} %" if as_share else f"{value:.4g}"
-        lines.append(f"{name.replace('_', ' '):{width}}  {'not measured' if value is None else value}")
+        shown = "not measured" if value is None else str(value)
+        lines.append(f"{name.replace('_', ' '):{width}}  {_folded(shown, width + 2)}")
     return "\n".join(lines)
+
+
+def _folded(text: str, indent: int) -> str:
+    """A sentence wider than the terminal on several lines; what has no spaces, such as a path, stays whole."""
+    width = terminal_width()
+    if width is None or indent + len(text) <= width:
+        return text
+    lines = textwrap.wrap(text, max(20, width - indent), break_long_words=False, break_on_hyphens=False)
+    return f"\n{'':{indent}}".join(lines)
+
+
+def terminal_width() -> int | None:
+    """How many letters fit on a line of the terminal; None where output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def side_by_side(before: tuple[str, dict], after: tuple[str, dict]) -> "Table":

@@ -12,7 +12,7 @@ from entourage.comparison.pooling import pooled
 from entourage.comparison.protocols import Task, check_protocols, tasks_of
 from entourage.comparison.results import Comparison, MethodResult
 from entourage.comparison.scoring import score_methods, scored_queries
-from entourage.comparison.splits import split_given, split_numbered
+from entourage.comparison.splits import queries_given, split_given, split_numbered
 from entourage.comparison.tuning import MOST_BEYOND
 from entourage.comparison.validation import LEAST_CLASSES
 from entourage.errors import InputError
@@ -24,7 +24,7 @@ from entourage.runtime.checks import check_whole
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
 from entourage.training.sampling import usable_classes
-from entourage.values import Embeddings, as_embeddings, labels_of, shared_codes
+from entourage.values import BoolArray, Embeddings, as_embeddings, labels_of, shared_codes
 
 __all__ = ["check_single", "compare", "compare_halves", "compare_split"]
 
@@ -39,7 +39,7 @@ def compare(
     *,
     split: Any = "half",
     splits: int = 1,
-    protocol: str | Iterable[str] = "together",
+    protocol: str | Iterable[str] | None = None,
     seeds: int = 1,
     at: int | Iterable[int] | None = None,
     progress: ShowProgress = None,
@@ -58,13 +58,15 @@ def compare(
     methods : "all", a name, names, or MethodSpecs
         An unknown name lists them all. Raw is always among them.
     split : "half" or array-like of shape (N,)
-        "half" trains on the first half of the classes; or the word "train" or "test" for each item.
+        "half" trains on the first half of the classes; or a word for each item: "train" or "test", or "train", "query"
+        or "gallery".
     splits : int
         How many class splits: after the first half, random halves of the classes. Scores are means over the queries of
         all of them.
-    protocol : str or iterable of str
+    protocol : str or iterable of str, optional
         How test items are used: "together" (all look at each other), "served" (queries one at a time in a gallery that
-        stands), "open" (half of the queries' classes are not in it), "sparse" (few items a class, distractors).
+        stands), "open" (half of the queries' classes are not in it), "sparse" (few items a class, distractors). By
+        default together or, where the split names queries, served.
     seeds : int
         How many, counted from 0; scores are averaged over them.
     at : int or iterable of int, optional
@@ -97,7 +99,7 @@ def compare(
         comparison = compare_halves(items, specs, splits=splits, **options)
     else:
         check_single(splits)
-        comparison = compare_split(*split_given(items, split), specs, **options)
+        comparison = compare_split(*split_given(items, split), specs, queries=queries_given(split), **options)
     for warning in comparison.warnings:
         warn_caller(warning)
     return comparison
@@ -148,9 +150,10 @@ def compare_split(
     test: Embeddings,
     methods: str | Sequence[str | MethodSpec] = "all",
     *,
-    protocol: str | Iterable[str] = "together",
+    protocol: str | Iterable[str] | None = None,
     seeds: int = 1,
     at: int | Iterable[int] | None = None,
+    queries: BoolArray | None = None,
     split: str = "as given",
     number: int = 0,
     progress: Progress | None = None,
@@ -165,8 +168,11 @@ def compare_split(
         With labels.
     methods : "all", names from METHODS, or MethodSpecs
         Raw is always among them.
-    protocol : str or iterable of str
-        How the test items are used, see protocols.py; methods are fitted once for all.
+    protocol : str or iterable of str, optional
+        How the test items are used, see protocols.py; methods are fitted once for all. By default together or, where
+        queries are given, served.
+    queries : array of bool, shape (N,), optional
+        Which test items are queries, and the others their gallery; by default protocols draw them.
     seeds : int
         How many, counted from 0; a seed decides the classes held out for tuning and whatever is drawn in training.
     at : int or iterable of int, optional
@@ -191,9 +197,10 @@ def compare_split(
     >>> [result.method for result in comparison.results]
     ['raw', 'alpha-qe-8-3']
     """
-    specs, protocols = select_methods(methods), check_protocols(protocol)
+    usual = "together" if queries is None else "served"
+    specs, protocols = select_methods(methods), check_protocols(usual if protocol is None else protocol)
     _check(training, test, seeds)
-    tasks = tasks_of(protocols, training, test, number)
+    tasks = tasks_of(protocols, training, test, number, queries=queries)
     if not tasks:
         raise InputError(
             f"no two of the test classes have the two items that the protocol {protocols[0]} needs; add items, or "

@@ -5,6 +5,9 @@ served     three items in ten come one at a time to a gallery of the others, whi
 open       the same, but half of the queries' classes are not in the gallery: does a method know that?
 sparse     galleries of 1, 2, 3 and 5 items a class, of very uneven classes, and with many items of no class
 
+Where it is given which test items are queries, as with a dataset that has a query and a gallery split, those of served
+and open are not drawn.
+
 In all but the first, queries come alone: none is affected by another, and the gallery by none. What is drawn depends on
 a seed alone, so that all methods, and all of their seeds, answer the same queries.
 """
@@ -70,7 +73,14 @@ def check_protocols(protocols: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def tasks_of(protocols: Iterable[str], training: Embeddings, test: Embeddings, seed: int = 0) -> list[Task]:
+def tasks_of(
+    protocols: Iterable[str],
+    training: Embeddings,
+    test: Embeddings,
+    seed: int = 0,
+    *,
+    queries: BoolArray | None = None,
+) -> list[Task]:
     """Make the tasks of some protocols from labelled items.
 
     Parameters
@@ -81,6 +91,9 @@ def tasks_of(protocols: Iterable[str], training: Embeddings, test: Embeddings, s
         With labels; training items serve as distractors.
     seed : int
         Decides what is drawn.
+    queries : array of bool, shape (N,), optional
+        Which test items are queries, and the others their gallery; by default they are drawn. Together all look at each
+        other, and sparse galleries are drawn, whatever it says.
 
     Returns
     -------
@@ -96,50 +109,49 @@ def tasks_of(protocols: Iterable[str], training: Embeddings, test: Embeddings, s
     >>> len(served.queries), len(served.gallery)
     (6, 14)
     """
-    return [task for name in protocols for task in _TASKS[name](training, test, seed)]
+    return [task for name in protocols for task in _TASKS[name](training, test, seed, queries)]
 
 
-def _together(training: Embeddings, test: Embeddings, seed: int) -> Iterator[Task]:
+def _together(training: Embeddings, test: Embeddings, seed: int, queries: BoolArray | None) -> Iterator[Task]:
     yield Task("together", test)
 
 
-def _served(training: Embeddings, test: Embeddings, seed: int) -> Iterator[Task]:
-    asks = _asking(test, seed)
-    queries, gallery = test.take(asks), test.take(~asks)
-    yield Task("served", queries, gallery, note=_counted(queries, gallery))
+def _served(training: Embeddings, test: Embeddings, seed: int, queries: BoolArray | None) -> Iterator[Task]:
+    asking, gallery = _divided(test, seed, queries)
+    yield Task("served", asking, gallery, note=_counted(asking, gallery, given=queries is not None))
 
 
-def _open(training: Embeddings, test: Embeddings, seed: int) -> Iterator[Task]:
-    asks = _asking(test, seed)
-    queries, gallery = test.take(asks), test.take(~asks)
-    classes = generator(seed, _UNKNOWN).permutation(_classes(queries))
+def _open(training: Embeddings, test: Embeddings, seed: int, queries: BoolArray | None) -> Iterator[Task]:
+    asking, gallery = _divided(test, seed, queries)
+    classes = generator(seed, _UNKNOWN).permutation(_classes(asking))
     if len(classes) < 2:
         raise InputError(
             f"{len(classes)} class of the test items has a query and more items; wanted two or more, of which half "
             "become unknown: add classes, or leave the protocol open out"
         )
     unknown = classes[: len(classes) // 2]
-    known = ~np.isin(labels_of(queries), unknown)
+    known = ~np.isin(labels_of(asking), unknown)
     gallery = gallery.take(~np.isin(labels_of(gallery), unknown))
     note = f"{int((~known).sum())} of them of {len(unknown)} classes that are not in the gallery"
-    yield Task("open", queries, gallery, note=f"{_counted(queries, gallery)}; {note}", known=known)
+    counted = _counted(asking, gallery, given=queries is not None)
+    yield Task("open", asking, gallery, note=f"{counted}; {note}", known=known)
 
 
-def _sparse(training: Embeddings, test: Embeddings, seed: int) -> Iterator[Task]:
+def _sparse(training: Embeddings, test: Embeddings, seed: int, queries: BoolArray | None) -> Iterator[Task]:
     sizes = _sizes(test)
     kinds = {f"{size} a class": np.where(sizes > size, size, 0) for size in SIZES} | {"zipf": _zipf(sizes, seed)}
     for kind, kept in kinds.items():
         if (kept > 0).sum() > 1:
-            queries, gallery = _thinned(test, kept, seed)
-            yield Task("sparse", queries, gallery, kind, _counted(queries, gallery))
+            asking, gallery = _thinned(test, kept, seed)
+            yield Task("sparse", asking, gallery, kind, _counted(asking, gallery))
     few = np.where(sizes > 1, np.minimum(sizes - 1, _OF_DISTRACTED), 0)
     strangers = np.flatnonzero(~np.isin(*shared_codes(labels_of(training), labels_of(test))))
     if few.any() and strangers.size:
-        queries, gallery = _thinned(test, few, seed)
+        asking, gallery = _thinned(test, few, seed)
         drawn = generator(seed, _OTHERS).permutation(strangers)[: DISTRACTORS * len(gallery)]
         others = training.take(np.sort(drawn))
-        note = f"{_counted(queries, gallery)} and {len(others)} distractors, training items of no test class"
-        yield Task("sparse", queries, _joined(gallery, others), "distractors", note)
+        note = f"{_counted(asking, gallery)} and {len(others)} distractors, training items of no test class"
+        yield Task("sparse", asking, _joined(gallery, others), "distractors", note)
 
 
 _TASKS = {"together": _together, "served": _served, "open": _open, "sparse": _sparse}
@@ -147,6 +159,15 @@ PROTOCOLS = tuple(_TASKS)
 
 
 # ---- what is drawn -----------------------------------------------------------------------------------------------
+
+
+def _divided(test: Embeddings, seed: int, queries: BoolArray | None) -> tuple[Embeddings, Embeddings]:
+    """Queries and their gallery, as given or drawn."""
+    asks = _asking(test, seed) if queries is None else queries
+    codes = label_codes(labels_of(test))
+    if not np.isin(codes[asks], codes[~asks]).any():
+        raise InputError("no query has an item of its class in the gallery; check the labels and the split")
+    return test.take(asks), test.take(~asks)
 
 
 def _asking(test: Embeddings, seed: int) -> BoolArray:
@@ -200,5 +221,7 @@ def _classes(items: Embeddings) -> np.ndarray:
     return np.array(sorted_classes(labels_of(items)))
 
 
-def _counted(queries: Embeddings, gallery: Embeddings) -> str:
-    return f"{len(queries)} queries, {len(gallery)} gallery items of {len(np.unique(labels_of(gallery)))} classes"
+def _counted(queries: Embeddings, gallery: Embeddings, *, given: bool = False) -> str:
+    classes = len(np.unique(labels_of(gallery)))
+    counted = f"{len(queries)} queries, {len(gallery)} gallery items of {classes} classes"
+    return f"as the split says: {counted}" if given else counted

@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 
 from entourage.errors import InputError
 from entourage.runtime.randomness import generator
-from entourage.values import Embeddings, as_column, labels_of
+from entourage.values import BoolArray, Embeddings, LabelArray, as_column, labels_of
 
-__all__ = ["sorted_classes", "split_given", "split_half", "split_numbered"]
+__all__ = ["check_words", "queries_given", "sorted_classes", "split_given", "split_half", "split_numbered", "tested"]
 
 
 def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:
@@ -63,7 +63,7 @@ def split_numbered(items: Embeddings, number: int) -> tuple[Embeddings, Embeddin
 
 
 def split_given(items: Embeddings, parts: ArrayLike) -> tuple[Embeddings, Embeddings]:
-    """Split items by a column of the words "train" and "test".
+    """Split items by a column of the words "train" and "test", or "train", "query" and "gallery".
 
     Parameters
     ----------
@@ -74,24 +74,80 @@ def split_given(items: Embeddings, parts: ArrayLike) -> tuple[Embeddings, Embedd
     Returns
     -------
     training, test : Embeddings
+        Queries and gallery are both test items; `queries_given` tells them apart.
     """
+    words = check_words(items, parts)
+    seen = words == "train"
+    if not seen.any():
+        raise InputError("no entry of the split is 'train'; mark some items as train")
+    if seen.all():
+        raise InputError("no entry of the split is 'test'; mark some items as test, or as query and gallery")
+    return items.take(seen), items.take(~seen)
+
+
+def queries_given(parts: ArrayLike) -> BoolArray | None:
+    """Which of the test items of such a column are queries.
+
+    Parameters
+    ----------
+    parts : array-like of shape (N,)
+        As in `split_given`.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,), or None
+        One for each test item; None where the column tells no queries from a gallery.
+
+    >>> queries_given(["train", "query", "gallery", "query"]).tolist(), queries_given(["train", "test"])
+    ([True, False, True], None)
+    """
+    words = as_column(parts).astype(str)
+    return words[words != "train"] == "query" if "query" in words else None
+
+
+def tested(items: Embeddings, parts: ArrayLike) -> tuple[Embeddings, Embeddings | None]:
+    """Take what is scored by such a column: the test items among themselves, or queries in a gallery.
+
+    Parameters
+    ----------
+    items, parts
+        As in `split_given`; nothing need be marked as train.
+
+    Returns
+    -------
+    queries : Embeddings
+    gallery : Embeddings or None
+        None where queries are searched among themselves.
+    """
+    words = check_words(items, parts)
+    if (words == "train").all():
+        raise InputError("every entry of the split is 'train'; mark some items as test, or as query and gallery")
+    if "query" in words:
+        return items.take(words == "query"), items.take(words == "gallery")
+    return items.take(words == "test"), None
+
+
+def check_words(items: Embeddings, parts: ArrayLike) -> LabelArray:
+    """The word for each item, (N,), as text; other words, and queries without a gallery, are refused."""
     if isinstance(parts, str):
         raise InputError(f"the split is {parts!r}; wanted half, or the word train or test for each vector")
     words = as_column(parts).astype(str)
     if words.shape != (len(items),):
         entries = f"{len(words)} entries" if len(words) != 1 else "1 entry"
         raise InputError(f"the split has {entries} for {len(items)} vectors; wanted train or test for each vector")
-    other = np.flatnonzero(~np.isin(words, ["train", "test"]))
+    other = np.flatnonzero(~np.isin(words, ["train", "test", "query", "gallery"]))
     if other.size:
         raise InputError(
             f"entry {other[0]} of the split is {str(words[other[0]])!r}, and {other.size} in all are neither 'train' "
-            "nor 'test'; use these two words only"
+            "nor 'test', 'query' or 'gallery'; use these words only"
         )
-    seen = words == "train"
-    for word, chosen in (("train", seen), ("test", ~seen)):
-        if not chosen.any():
-            raise InputError(f"no entry of the split is {word!r}; mark some items as {word}")
-    return items.take(seen), items.take(~seen)
+    found = set(words.tolist()) - {"train"}
+    if found & {"query", "gallery"} and found != {"query", "gallery"}:
+        raise InputError(
+            f"the split marks items as {', '.join(sorted(found))}; wanted test alone, or both query and gallery: "
+            "mark them so"
+        )
+    return words
 
 
 def sorted_classes(labels: np.ndarray) -> list[Any]:

@@ -13,6 +13,7 @@ __all__ = [
     "comparison_tables",
     "cutoffs_table",
     "documents_of",
+    "fitted",
     "galleries_table",
     "harm_tables",
     "scores_table",
@@ -161,6 +162,43 @@ def unfolded(table: Table | str) -> str:
     with console.capture() as text:
         console.print(table, markup=False, highlight=False)
     return "\n".join(line.rstrip() for line in text.get().splitlines())
+
+
+def fitted(table: Table | str, width: int | None) -> str:
+    """Render a table for a terminal of some width: one that is wider is cut into several below each other.
+
+    Parameters
+    ----------
+    table : Table or str
+        Columns of text before the first one of numbers are repeated in every part.
+    width : int or None
+        In letters; None where output is not a terminal, and nothing is cut.
+
+    Returns
+    -------
+    str
+    """
+    whole = unfolded(table)
+    if isinstance(table, str) or width is None or max(map(len, whole.splitlines()), default=0) <= width:
+        return whole
+    kept = next((n for n, column in enumerate(table.columns) if n and column.justify == "right"), 1)
+    wide = [2 + max(len(str(cell)) for cell in (column.header, *column.cells)) for column in table.columns]
+    groups: list[list[int]] = [[]]
+    for number in range(kept, len(wide)):
+        if groups[-1] and sum(wide[:kept]) + sum(wide[each] for each in [*groups[-1], number]) > width:
+            groups.append([])
+        groups[-1].append(number)
+    return "\n\n".join(unfolded(_part(table, [*range(kept), *group])) for group in groups)
+
+
+def _part(table: Table, numbers: Sequence[int]) -> Table:
+    """Some columns of a table, as a table."""
+    part = Table(box=None, padding=(0, 2, 0, 0))
+    for number in numbers:
+        part.add_column(table.columns[number].header, justify=table.columns[number].justify)
+    for row in zip(*(table.columns[number].cells for number in numbers), strict=True):
+        part.add_row(*row)
+    return part
 
 
 def _or_none(table: Table, entries: list[dict[str, Any]]) -> Table | str:

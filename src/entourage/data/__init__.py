@@ -24,7 +24,7 @@ from entourage.runtime.config import check_known, check_name, check_options
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings
 
-__all__ = ["COLUMNS", "DATASETS", "check_option_names", "describe", "get", "load", "splits"]
+__all__ = ["COLUMNS", "DATASETS", "NAMED", "check_option_names", "describe", "get", "load", "splits"]
 
 DATASETS = {
     "cars": "entourage.data.sets.cars",
@@ -40,7 +40,7 @@ DATASETS = {
 }
 _BUILT_IN = "glyphs"
 _BY_PATH = ("csv", "folder", "vectors")
-_NAMED = [name for name in DATASETS if name not in _BY_PATH]
+NAMED = [name for name in DATASETS if name not in _BY_PATH]
 _OF_VECTORS = (".npy", ".npz", ".parquet")
 COLUMNS = ("path_column", "label_column", "id_column")  # options of what has named columns
 _LIMIT = "max_classes"
@@ -205,7 +205,7 @@ def _module_and_place(
                 f"root is {root} but {path} is a {'file' if of_vectors else 'folder'} itself; leave root out"
             )
         return _named("vectors" if of_vectors else "folder"), {"root": path}
-    check_known(name, _NAMED, "the dataset", otherwise="a folder, a .csv or a file of vectors that exists")
+    check_known(name, NAMED, "the dataset", otherwise="a folder, a .csv or a file of vectors that exists")
     return _named(name), {"root": root}
 
 
@@ -228,7 +228,7 @@ def _check_options(name: str | PathLike[str], module: ModuleType, options: dict[
 
 def _named(name: str) -> ModuleType:
     if name not in DATASETS:
-        check_known(name, _NAMED, "the dataset")
+        check_known(name, NAMED, "the dataset")
     return import_module(DATASETS[name])
 
 

@@ -168,25 +168,55 @@ class Preprocessing:
             picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
         return self._scaled(picture)
 
+    def part_seen(self, picture: Image.Image) -> Image.Image:
+        """The part of a picture that reaches an encoder when nothing is augmented, with the picture's own pixels.
+
+        Parameters
+        ----------
+        picture : PIL.Image.Image
+            Of any size and mode.
+
+        Returns
+        -------
+        PIL.Image.Image
+            Of the same mode and resolution: places of a feature map lie evenly on it.
+
+        Examples
+        --------
+        >>> Preprocessing(resize=256, crop=224).part_seen(Image.new("L", (512, 1024))).size
+        (448, 448)
+        """
+        width, height = self._size_resized(picture)
+        left, top, right, bottom = self._box(width, height)
+        x, y = picture.width / width, picture.height / height  # pixels of the picture for each of the resized one
+        return picture.crop((round(left * x), round(top * y), round(right * x), round(bottom * y)))
+
     def _resized(self, picture: Image.Image) -> Image.Image:
-        if self.resize is None:
-            return picture
+        size = self._size_resized(picture)
+        return picture if size == picture.size else picture.resize(size, _FILTERS[self.resample])
+
+    def _size_resized(self, picture: Image.Image) -> tuple[int, int]:
+        """(width, height)."""
         width, height = picture.size
+        if self.resize is None:
+            return width, height
         if isinstance(self.resize, tuple):
-            new_height, new_width = self.resize
-        else:
-            shorter = min(width, height)
-            new_height, new_width = (max(1, int(self.resize * side / shorter)) for side in (height, width))
-        if (new_width, new_height) == picture.size:
-            return picture
-        return picture.resize((new_width, new_height), _FILTERS[self.resample])
+            return self.resize[1], self.resize[0]
+        return (
+            max(1, int(self.resize * width / min(width, height))),
+            max(1, int(self.resize * height / min(width, height))),
+        )
 
     def _centre(self, picture: Image.Image) -> Image.Image:
+        return picture if self.crop is None else picture.crop(self._box(*picture.size))  # what lies outside is black
+
+    def _box(self, width: int, height: int) -> tuple[int, int, int, int]:
+        """(left, top, right, bottom) of what is cut from a resized picture of that size; it may reach beyond it."""
         if self.crop is None:
-            return picture
-        height, width = _pair(self.crop)
-        left, top = (picture.width - width) // 2, (picture.height - height) // 2
-        return picture.crop((left, top, left + width, top + height))  # what lies outside is black
+            return 0, 0, width, height
+        tall, wide = _pair(self.crop)
+        left, top = (width - wide) // 2, (height - tall) // 2
+        return left, top, left + wide, top + tall
 
     def _random_part(self, picture: Image.Image, rng: np.random.Generator) -> Image.Image:
         """A random part at its final size.

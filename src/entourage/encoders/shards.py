@@ -73,6 +73,7 @@ def embed_to_file(
     images: Items,
     out: str | PathLike[str],
     *,
+    splits: np.ndarray | None = None,
     shard_size: int = 4096,
     workers: int | None = None,
     device: str | None = None,
@@ -93,6 +94,8 @@ def embed_to_file(
         What is embedded.
     out : path-like
         A .npz, .parquet or .npy file.
+    splits : array of str, shape (N,), optional
+        The split that each item is from, for a column of the file.
     shard_size : int
         Items that are held in memory at a time.
     workers : int, optional
@@ -122,7 +125,7 @@ def embed_to_file(
         try:
             _forget_unusable(parts, shard_rows(len(images), shard_size), strict=strict)
             _write_missing(parts, encoders, images, options, progress)
-            written = _join(parts, out, images, shard_size, made_by, overwrite=overwrite)
+            written = _join(parts, out, images, splits, shard_size, made_by, overwrite=overwrite)
         except BaseException:
             if not _finished(parts):  # nothing to go on with
                 work.finish()
@@ -203,7 +206,16 @@ def _ensemble(of_each: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndar
     return rows, joined / np.sqrt(len(of_each)).astype(joined.dtype)
 
 
-def _join(parts: Path, out: Path, images: Items, shard_size: int, encoder: str, *, overwrite: bool) -> EmbeddedFile:
+def _join(
+    parts: Path,
+    out: Path,
+    images: Items,
+    splits: np.ndarray | None,
+    shard_size: int,
+    encoder: str,
+    *,
+    overwrite: bool,
+) -> EmbeddedFile:
     found, dim = [], 0
     corrupt: dict[str, None] = {}
     places = shard_rows(len(images), shard_size)
@@ -219,9 +231,9 @@ def _join(parts: Path, out: Path, images: Items, shard_size: int, encoder: str, 
             f"none of the {len(images)} pictures can be decoded ({next(iter(corrupt))} is the first); check the files"
         )
     blocks = (shard["vectors"] for shard in _shards(parts, places) if len(shard["rows"]))
-    columns = {name: column_of(images, name) for name in ("labels", "cameras", "sequences")}
+    columns = {name: column_of(images, name) for name in ("labels", "cameras", "sequences")} | {"split": splits}
     known = {name: values[rows] for name, values in columns.items() if values is not None}
-    if out.suffix.lower() == ".npy" and len(known) > 1:
+    if out.suffix.lower() == ".npy" and known.keys() & {"cameras", "sequences"}:
         _warn_of_lost_columns(out)
     ids = np.asarray(images.ids)[rows]
     write_blocks(out, blocks, dim, ids, encoder=encoder, overwrite=overwrite, **known)

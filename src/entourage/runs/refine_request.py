@@ -9,10 +9,10 @@ from entourage.neighbors import own_gallery_rows
 from entourage.runs.media import Media, PictureSource
 from entourage.runs.picture_choice import pictures_of
 from entourage.stores import check_apart, check_folder, check_kept, check_writable_like, read_vectors
-from entourage.stores.columns import columns_where_present
+from entourage.stores.columns import FORMATS, columns_where_present
 from entourage.stores.confidences import check_confidence_file
 from entourage.stores.labels import columns_of_table
-from entourage.stores.reading import same_file
+from entourage.stores.reading import existing, same_file
 from entourage.stores.tables import named_column
 from entourage.stores.texts import read_texts
 from entourage.values import Embeddings
@@ -85,6 +85,9 @@ class RefineRequest:
     def check(self) -> None:
         """Refuse options that would do nothing, and outputs that could not be written: before any work."""
         self._check_needed()
+        for path in (self.vectors, self.context):
+            if path is not None:
+                existing(path, FORMATS, "vectors")  # before outputs: a name that is mistyped comes first
         self._check_outputs()
         if self.model is not None and self.neighbors is not None:
             raise InputError(

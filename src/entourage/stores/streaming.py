@@ -65,6 +65,7 @@ def write_blocks(
     *,
     cameras: LabelArray | None = None,
     sequences: LabelArray | None = None,
+    split: LabelArray | None = None,
     encoder: str | None = None,
     overwrite: bool = True,
 ) -> None:
@@ -74,20 +75,20 @@ def write_blocks(
     ----------
     target : str or path-like
         A .npz or .parquet, which hold everything, or a .npy, which can be memory-mapped; beside a .npy a .csv of the
-        same name holds ids, labels, cameras and sequences.
+        same name holds the other columns.
     blocks : iterable of arrays of shape (n_i, d)
         N vectors in all, in the order of the ids.
     dim : int
         The number of dimensions, d.
     ids : array of shape (N,)
-    labels, cameras, sequences : array of shape (N,), optional
+    labels, cameras, sequences, split : array of shape (N,), optional
     encoder : str, optional
         The fingerprint of the encoder that made the vectors, for `encoder_of_vectors`.
     overwrite : bool
         Whether files that exist are replaced.
     """
     target = Path(target)
-    known = {"ids": ids, "labels": labels, "cameras": cameras, "sequences": sequences}
+    known = {"ids": ids, "labels": labels, "cameras": cameras, "sequences": sequences, "split": split}
     columns = {name: values for name, values in known.items() if values is not None}
     suffix = target.suffix.lower()
     with Outputs(overwrite=overwrite) as outputs:
@@ -149,7 +150,7 @@ def _write_parquet(
 def _is_of_labels(path: Path) -> bool:
     """Whether a .csv has the columns that are written beside a .npy, and no other: else it is a table of the user's."""
     with path.open(encoding="utf-8", errors="replace") as file:
-        return set(file.readline().strip().split(",")) <= {"id", "label", "camera", "sequence"}
+        return set(file.readline().strip().split(",")) <= {"id", "label", "camera", "sequence", "split"}
 
 
 def _write_csv(path: Path, columns: dict[str, LabelArray]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.data.image_set import ImageSet
+from entourage.data.preprocessing import Preprocessing
 from entourage.encoders.protocol import FeatureMapEncoder
 from entourage.errors import InputError
 from entourage.figures.attention_maps import draw_attention
@@ -51,9 +52,9 @@ def counts_by_epoch(entries: list[dict], name: str) -> dict[int, IntArray]:
 
 def attention(run: TrainingRun, options: FigureOptions) -> "Figure":
     """Where the nearest picture of its class and the nearest of another look in a picture."""
-    images, _, blocks, encoded = _encoded(run, options)
+    images, encoder, blocks, encoded = _encoded(run, options)
     anchor = None if options.query is None else choose_row(images, options.query)
-    return attention_figure(blocks, encoded, images, _triple(encoded, images, anchor))
+    return attention_figure(encoder, blocks, encoded, images, _triple(encoded, images, anchor))
 
 
 def parts(run: TrainingRun, options: FigureOptions) -> "Figure":
@@ -127,14 +128,21 @@ def _check_found(triples: IntArray) -> None:
 # ---- from an encoder and its blocks ------------------------------------------------------------------------------
 
 
-def attention_figure(blocks: CrossImageBlocks, encoded: EncodedImages, images: ImageSet, triple: IntArray) -> "Figure":
-    """Where the second and the third picture of a triple (3,) look in the first."""
+def attention_figure(
+    encoder: FeatureMapEncoder,
+    blocks: CrossImageBlocks,
+    encoded: EncodedImages,
+    images: ImageSet,
+    triple: IntArray,
+) -> "Figure":
+    """Where the second and the third picture of a triple (3,) look in the first, over what the encoder sees of it."""
     labels = labels_of(images)
     anchor, same, other = map(int, triple)
     names = [f"{role}: {labels[row]}" for role, row in zip(("Ia", "I1", "I2"), triple, strict=True)]
     maps = attention_maps(blocks, encoded, anchor, [same, other])
     title = "Where I1 (same class) and I2 (another) look in Ia"
-    return draw_attention([_pixels(images, int(row)) for row in triple], names, maps, shown_blocks(len(blocks)), title)
+    pictures = [_part_seen(encoder, images, int(row)) for row in triple]
+    return draw_attention(pictures, names, maps, shown_blocks(len(blocks)), title)
 
 
 def shown_blocks(count: int) -> list[int]:
@@ -160,11 +168,11 @@ def part_figure(
     rows = []
     for number, (row, *place) in enumerate(chosen):
         parts = [
-            {"picture": _pixels(images, int(r)), "place": p, "right": labels[r] == labels[row]}
+            {"picture": _part_seen(encoder, images, int(r)), "place": p, "right": labels[r] == labels[row]}
             for r, p in zip(found.rows[number], found.places[number], strict=True)
         ]
         name = str(labels[row])
-        rows.append({"picture": _pixels(images, row), "name": name, "place": place, "found": parts})
+        rows.append({"picture": _part_seen(encoder, images, row), "name": name, "place": place, "found": parts})
     return draw_parts(rows, "Parts found through the keys of the last block, without labels", space.shape)
 
 
@@ -179,5 +187,7 @@ def _peaks(heat: FloatArray, count: int) -> list[tuple[int, int]]:
     return peaks
 
 
-def _pixels(images: ImageSet, row: int) -> NDArray[Any]:
-    return np.asarray(images.picture(row))
+def _part_seen(encoder: FeatureMapEncoder, images: ImageSet, row: int) -> NDArray[Any]:
+    """What the encoder sees of a picture: places of its map lie on the crop, not on the whole."""
+    preprocessing = encoder.preprocessing or Preprocessing.small()
+    return np.asarray(preprocessing.part_seen(images.picture(row)))

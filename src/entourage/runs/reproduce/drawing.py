@@ -13,6 +13,7 @@ from entourage.runs.reproduce.making import Making, Order
 from entourage.runs.reproduce.markdown import metric_title
 from entourage.runs.reproduce.measuring import lost_at, refined_sets, test_sets
 from entourage.runs.reproduce.results import Results
+from entourage.runs.reproduce.scale import data_name
 from entourage.runs.reproduce.tables import Row, Table
 from entourage.runtime.config import check_known
 from entourage.values import Embeddings, labels_of
@@ -42,14 +43,12 @@ class Job:
 
     @property
     def order(self) -> Order:
-        """Of the last row that can be made, which is the paper's own."""
-        return [order for name, order in self.orders.items() if name in {"Ours", "with MPN"} or len(self.orders) == 1][
-            -1
-        ]
+        """Of the paper's own row, or of the last."""
+        return self.orders.get("Ours") or list(self.orders.values())[-1]
 
     @property
     def title(self) -> str:
-        return f"{Path(self.dataset).name}: {self.table.shows.partition(',')[0]}"  # there is room for one line
+        return f"{data_name(self.dataset)}: {self.table.shows.partition(',')[0]}"  # there is room for one line
 
     def values(self, row: Row, metric: str) -> list[Any]:
         found = self.results.values(self.dataset, row.name).values()
@@ -85,7 +84,7 @@ def draw_table(
 
     check_known(table.draw, DRAWN, "what is drawn")
     figures = DRAWN[table.draw](Job(table, dataset, orders, results, making))
-    stem = f"{table.id}-{Path(dataset).name}"
+    stem = f"{table.id}-{data_name(dataset)}"
     names = [stem] if len(figures) == 1 else [f"{stem}-{number}" for number in range(1, len(figures) + 1)]
     paths = [out / f"{name}.png" for name in names]
     for figure, path in zip(figures, paths, strict=True):
@@ -174,11 +173,16 @@ def _spread(values: list[float]) -> float:
 
 
 def _appearances(job: Job) -> tuple["Appearance", "Appearance"]:
-    """How the queries look, and what they are searched in."""
+    """How the queries look, and what they are searched in; without pictures that could not be decoded."""
     from entourage.figures.appearance import Appearance
 
-    sets = [job.making.items(job.dataset, split) for split in job.making.test_splits(job.dataset)]
-    return Appearance.of(sets[0]), Appearance.of(sets[-1])
+    splits = job.making.test_splits(job.dataset)
+    shown = []
+    for split in (splits[0], splits[-1]):
+        images, items = job.making.items(job.dataset, split), job.making.embedded(job.order, split)
+        kept = np.isin(images.ids.astype(str), items.ids.astype(str))
+        shown.append(Appearance.of(images if kept.all() else images.take(np.flatnonzero(kept))))
+    return shown[0], shown[1]
 
 
 def _drift(job: Job) -> list["Figure"]:
@@ -223,7 +227,7 @@ def _query_plane(job: Job) -> list["Figure"]:
         places = follow(begun, stacked, rows=[0])
         where = {int(item): 1 + place for place, item in enumerate(_others(before.queries, searched, row))}
         near = places[0, [where[int(item)] for item in found.rows[row]]]
-        title = f"{Path(job.dataset).name}: a query of “{shown.name(row)}” among its {found.k} nearest"
+        title = f"{data_name(job.dataset)}: a query of “{shown.name(row)}” among its {found.k} nearest"
         figures.append(draw_query_plane(places[:, 0], near, shown, row, found.rows[row], title, gallery=gallery))
     return figures
 

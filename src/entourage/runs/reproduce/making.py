@@ -19,7 +19,7 @@ from entourage import data
 from entourage.data.image_set import Items
 from entourage.runs.fit import checkpoint_for, fit_to_folder
 from entourage.runs.layout import CONFIG, ENCODER, partial_of
-from entourage.runs.reproduce.scale import Scale
+from entourage.runs.reproduce.scale import Scale, data_name
 from entourage.runs.reproduce.tables import Recipe
 from entourage.runs.scoring import embed_images
 from entourage.runs.train import TrainRequest, train_run
@@ -154,7 +154,7 @@ def _from_seed(order: Order, seed: int) -> Order:
 def _key(dataset: str, what: str, depends_on: dict[str, Any]) -> str:
     """A name that is the same for the same settings, and for no others."""
     written = json.dumps([dataset, what, depends_on], sort_keys=True, default=str)
-    return f"{Path(dataset).name}-{what}-{hashlib.sha256(written.encode()).hexdigest()[:8]}"
+    return f"{data_name(dataset)}-{what}-{hashlib.sha256(written.encode()).hexdigest()[:8]}"
 
 
 def _write(path: Path, items: Embeddings) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from entourage.runs.reproduce.results import Results, mean_and_spread
-from entourage.runs.reproduce.scale import Scale
+from entourage.runs.reproduce.scale import Scale, data_name
 from entourage.runs.reproduce.tables import Row, Table, printed_value
 
 __all__ = ["aligned", "measured_text", "metric_title", "printed_text", "table_text"]
@@ -130,7 +130,11 @@ def _of_dataset(table: Table, results: Results, scale: Scale, dataset: str) -> s
         (row.name, metric): _value(row, metric, table, results, scale, dataset) for row in rows for metric in metrics
     }
     beside = scale.printed_for(table, dataset)
-    heads = [f"paper ({beside})", f"ours ({dataset})", "gain: paper / ours" if scale.is_small else "difference"]
+    heads = [
+        f"paper ({beside})",
+        f"ours ({data_name(dataset)})",
+        "gain: paper / ours" if scale.is_small else "difference",
+    ]
 
     def cells(row: Row, metric: str) -> list[str]:
         value, begin = values[row.name, metric], first and values[first.name, metric]
@@ -203,7 +207,9 @@ def _grid(table: Table, results: Results, scale: Scale, dataset: str) -> list[st
     by_cell = {row.cell: row for row in table.rows}
     parts = []
     for metric in scale.metrics(table, dataset):
-        lines = [[f"{metric_title(metric)} ({dataset}), {table.axes[0]} by {table.axes[1]}", *map(str, columns)]]
+        lines = [
+            [f"{metric_title(metric)} ({data_name(dataset)}), {table.axes[0]} by {table.axes[1]}", *map(str, columns)]
+        ]
         for one in rows:
             cells = [_value(by_cell[one, other], metric, table, results, scale, dataset) for other in columns]
             lines.append([str(one), *(_measured(value, metric) for value in cells)])
@@ -220,7 +226,9 @@ def _series(table: Table, results: Results, dataset: str) -> list[str]:
             if isinstance(found[0][name], list) and " by epoch" not in name:
                 of_seeds = zip(*(values[name] for values in found), strict=False)
                 summed = [_Value(None, *mean_and_spread([100 * value for value in place])) for place in of_seeds]
-                columns[f"{row.name}: {metric_title(name)} ({dataset})"] = [_measured(each, "") for each in summed]
+                columns[f"{row.name}: {metric_title(name)} ({data_name(dataset)})"] = [
+                    _measured(each, "") for each in summed
+                ]
     if not columns:
         return []
     start = 0 if table.measure == "steps" else 1

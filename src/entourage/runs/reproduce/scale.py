@@ -10,9 +10,19 @@ from entourage.runtime.config import check_name, from_toml, merged
 from entourage.systems import SYSTEMS, system_named
 from entourage.systems.settings import EncoderSettings
 
-__all__ = ["Scale"]
+__all__ = ["Scale", "data_name"]
 
 _REFINER = "refiner"  # what --set refiner.NAME=VALUE begins with
+
+
+def data_name(dataset: str) -> str:
+    """What data are called in tables and file names: a folder or file by the last part of its path.
+
+    >>> data_name("glyphs"), data_name("/data/shop/images"), data_name("vectors/clinc.npz")
+    ('glyphs', 'shop', 'clinc')
+    """
+    path = Path(dataset)
+    return path.parent.name if path.name == "images" and path.parent.name else path.stem
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,16 @@ import numpy as np
 
 from entourage.errors import EntourageError, FileError
 from entourage.runs.reproduce.drawing import draw_table
-from entourage.runs.reproduce.making import Making, Order
+from entourage.runs.reproduce.making import Making, Order, decisive
 from entourage.runs.reproduce.markdown import table_text
 from entourage.runs.reproduce.measuring import measure
 from entourage.runs.reproduce.results import Results
 from entourage.runs.reproduce.scale import Scale
 from entourage.runs.reproduce.tables import Recipe, Table, papers, table_named
-from entourage.runtime.config import to_dict
 from entourage.runtime.devices import on_device
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.versions import library_versions
 from entourage.stores import whole_file
-from entourage.systems.settings import NOT_DECISIVE
 from entourage.values import labels_of
 
 __all__ = ["Reproduced", "Request", "reproduce"]
@@ -105,23 +104,27 @@ def _reproduced(request: Request, progress: Progress | None) -> Reproduced:
     table = table_named(request.table, request.scale.name)
     making = Making(request.out, request.scale, progress)
     datasets, missing = _present(table, making)
-    file = request.out / f"{table.id}.json"
-    if request.overwrite:
-        file.unlink(missing_ok=True)
-    results = Results(file, table.id, request.scale.name)
+    results = Results(request.out / f"{table.id}.json", table.id, request.scale.name)
     figures = []
     for dataset in datasets:
+        if request.overwrite:
+            results.forget(dataset)
         measured = _measure_rows(table, results, making, dataset)
         known = [request.out / name for name in results.content["figures"].get(dataset, [])]
         if table.draw and (measured or not known or not all(path.exists() for path in known)):
             known = draw_table(table, dataset, orders(table, making.scale, dataset, 0), results, making, request.out)
             results.content["figures"][dataset] = [path.name for path in known]
+            results.write()
         figures += known
-    results.write()
-    text = table_text(table, results, request.scale, datasets)
-    with whole_file(file.with_suffix(".md")) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    text = _write_text(table, results, request.scale, datasets)
     return Reproduced(table, results, text, figures, missing)
+
+
+def _write_text(table: Table, results: Results, scale: Scale, datasets: Iterable[str]) -> str:
+    text = table_text(table, results, scale, datasets)
+    with whole_file(results.file.with_suffix(".md")) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return text
 
 
 def orders(table: Table, scale: Scale, dataset: str, seed: int) -> dict[str, Order]:
@@ -166,6 +169,7 @@ def _measure_rows(table: Table, results: Results, making: Making, dataset: str) 
             values = measure(table.measure, making, order, metrics)
             seconds = round(time.perf_counter() - started, 1)
             results.add(dataset, name, seed, {"of": of, "seconds": seconds, "values": values})
+            _write_text(table, results, scale, [dataset])
             count += 1
     return count
 
@@ -183,21 +187,14 @@ def _protocol(making: Making, dataset: str) -> dict[str, Any]:
 
 def _fingerprint(table: Table, order: Order, scale: Scale) -> str:
     """A name of everything that decides what a row measures."""
-    recipes = [order.recipe, *([order.begin] if order.begin else [])]
-    recipes += [Recipe(**order.recipe.teacher)] if order.recipe.teacher else []
-    given = {"teacher": "its teacher"} if order.recipe.teacher else {}
-    settings = [
-        {
-            name: value
-            for name, value in to_dict(
-                scale.training(recipe, order.dataset, order.seed, **(given if recipe is order.recipe else {}))
-            ).items()
-            if name not in NOT_DECISIVE
-        }
-        for recipe in recipes
-    ]
-    refining = scale.refiner(order.recipe) if order.recipe.refine else {}
-    described = [table.measure, settings, asdict(replace(order.recipe, small={})), refining, scale.options()]
+    recipe, dataset, seed = order.recipe, order.dataset, order.seed
+    first = [order.begin] if order.begin else []
+    first += [Recipe(**recipe.teacher)] if recipe.teacher else []
+    given = {"teacher": "its teacher"} if recipe.teacher else {}
+    settings = [decisive(scale.training(each, dataset, seed)) for each in first]
+    settings.append(decisive(scale.training(recipe, dataset, seed, **given)))
+    refining = scale.refiner(recipe) if recipe.refine else {}
+    described = [table.measure, settings, asdict(replace(recipe, small={})), refining, scale.options()]
     return hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 

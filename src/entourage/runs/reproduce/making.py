@@ -27,13 +27,13 @@ from entourage.runs.training_run import TrainingRun, open_training
 from entourage.runtime.config import to_dict
 from entourage.runtime.progress import Progress
 from entourage.stores import read_vectors, whole_file
-from entourage.systems.settings import NOT_DECISIVE
+from entourage.systems.settings import NOT_DECISIVE, EncoderSettings
 from entourage.values import Embeddings
 
 if TYPE_CHECKING:
     from entourage.refiner import ContextRefiner, PaperRefiner
 
-__all__ = ["Made", "Making", "Order"]
+__all__ = ["Made", "Making", "Order", "decisive"]
 
 WORK = "work"
 
@@ -75,9 +75,9 @@ class Making:
             first = self.trained(Order(order.begin, order.dataset, order.seed))
             depends["begin"], given["encoder"] = first.key, str(first.run.folder / ENCODER)
         settings = self.scale.training(recipe, order.dataset, order.seed, **given)
-        decisive = {name: value for name, value in to_dict(settings).items() if name not in {*NOT_DECISIVE, *given}}
+        known = {name: value for name, value in decisive(settings).items() if name not in given}
         options = self.scale.options()
-        key = _key(order.dataset, recipe.system, {"settings": decisive, "data": options, "after": depends})
+        key = _key(order.dataset, recipe.system, {"settings": known, "data": options, "after": depends})
         folder = self.folder / key
         if not (folder / CONFIG).exists():
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -145,6 +145,11 @@ class Making:
             resume = checkpoint is not None and checkpoint.exists()
             fit_to_folder(fresh, seen, folder, resume=resume, progress=self.progress)
         return load_refiner(folder)
+
+
+def decisive(settings: EncoderSettings) -> dict[str, Any]:
+    """The settings that decide what comes out, by name."""
+    return {name: value for name, value in to_dict(settings).items() if name not in NOT_DECISIVE}
 
 
 def _from_seed(order: Order, seed: int) -> Order:

@@ -73,6 +73,11 @@ class Results:
         self.content["measured"].setdefault(dataset, {}).setdefault(row, {})[str(seed)] = entry
         self.write()
 
+    def forget(self, dataset: str) -> None:
+        """Forget what was measured on a dataset."""
+        for part in ("measured", "figures"):
+            self.content[part].pop(dataset, None)
+
     def write(self) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(self.file) as temporary:

@@ -292,7 +292,7 @@ def _gradients(job: Job) -> list["Figure"]:
 
     counts = {}
     for name, order in job.orders.items():
-        if not order.recipe.refine:
+        if not order.recipe.refine.get("by"):
             counts[name] = read_gradients(job.making.trained(order).run.folder)
     by_epoch = {name: counts_by_epoch(entries, "with_blocks") for name, entries in counts.items()}
     by_epoch["Ours, at the same weights without the blocks"] = counts_by_epoch(counts["Ours"], "without_blocks")

@@ -193,7 +193,7 @@ def _fingerprint(table: Table, order: Order, scale: Scale) -> str:
     given = {"teacher": "its teacher"} if recipe.teacher else {}
     settings = [decisive(scale.training(each, dataset, seed)) for each in first]
     settings.append(decisive(scale.training(recipe, dataset, seed, **given)))
-    refining = scale.refiner(recipe) if recipe.refine else {}
+    refining = scale.refiner(recipe) if recipe.refine.get("by") else {}
     described = [table.measure, settings, asdict(replace(recipe, small={})), refining, scale.options()]
     return hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()[:12]
 

@@ -191,7 +191,7 @@ def _gradients(making: Making, order: Order, metrics: tuple[str, ...]) -> dict[s
     from entourage.systems.cross_image.probe import median_magnitude, read_gradients
 
     values = _scores(making, order, metrics)
-    if order.recipe.refine:
+    if order.recipe.refine.get("by"):
         return values
     entries = read_gradients(making.trained(order).run.folder)
     medians = [median_magnitude(entry["with_blocks"]) for entry in entries]

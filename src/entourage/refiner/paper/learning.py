@@ -171,7 +171,8 @@ def _report(settings: PaperSettings, data: dict[str, int], history: History, raw
     """How the fit went: what was learned from, and MAP@R on the held-out classes before and after."""
     refined, warnings = history.best_score, []
     if refined is None or raw_score is None:
-        warnings.append("too few classes to hold any out: whether refinement helps was not checked")
+        why = "too few classes to hold any out" if settings.validation_share else "no class was held out"
+        warnings.append(f"{why}: whether refinement helps was not checked")
     elif refined <= raw_score:
         warnings.append("on the held-out classes the refined vectors are no better than the raw ones: use those")
     elif history.best_epoch == 0:

@@ -5,7 +5,7 @@ import pytest
 from tests.comparison.samples import clusters
 
 from entourage.comparison.measuring import compare, compare_split
-from entourage.comparison.splits import queries_given, split_given, split_half, tested
+from entourage.comparison.splits import judged, queries_given, split_given, split_half
 from entourage.errors import InputError
 from entourage.evaluation import evaluate_embeddings
 from entourage.values import Embeddings
@@ -47,7 +47,7 @@ def test_queries_and_gallery_are_test_items_that_are_told_apart():
     training, test = split_given(items, words)
     asking = queries_given(words)
     assert np.isin(items.labels, training.labels).tolist() == (words == "train").tolist()
-    queries, gallery = tested(items, words)
+    queries, gallery = judged(items, words)
     assert test.ids[asking].tolist() == queries.ids.tolist() and test.ids[~asking].tolist() == gallery.ids.tolist()
     comparison = compare(items, methods=["raw"], split=words, at=3)
     assert comparison.protocol["protocol"] == "served" and comparison.protocol["queries"] == len(queries)
@@ -63,7 +63,7 @@ def test_queries_and_gallery_are_test_items_that_are_told_apart():
         alone = np.where(items.labels < 5, "train", np.where(items.labels == 5, "query", "gallery"))
         compare(items, methods=["raw"], split=alone)
     with pytest.raises(InputError, match="every entry of the split is 'train'"):
-        tested(items, ["train"] * len(items))
+        judged(items, ["train"] * len(items))
 
 
 def test_overlapping_classes_are_a_warning():

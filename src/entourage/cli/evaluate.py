@@ -1,7 +1,7 @@
 """`entourage evaluate`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from entourage.cli.options import (
 )
 from entourage.cli.output import facts, print_report, print_warnings
 from entourage.errors import InputError
+
+if TYPE_CHECKING:
+    from entourage.values import Embeddings
 
 __all__ = ["evaluate"]
 
@@ -73,7 +76,7 @@ def evaluate(
     """
     import numpy as np
 
-    from entourage.comparison.splits import tested
+    from entourage.comparison.splits import judged
     from entourage.evaluation import evaluate_embeddings
     from entourage.runtime.progress import terminal_progress
     from entourage.runtime.warnings import collected_warnings
@@ -93,9 +96,9 @@ def evaluate(
     columns = {"id_column": id_column, "label_column": label_column}
     items = read_vectors(vectors, labels=labels, exclusions=exclusions, **columns)
     check_labelled(items, vectors, "--labels")
-    target = None
+    target: Embeddings | None = None
     if split is not None:
-        items, target = tested(items, words_of_split(items, vectors, split))
+        items, target = judged(items, words_of_split(items, vectors, split))
     if gallery is not None:
         columns = columns_where_present(gallery, gallery_labels, **columns)
         target = read_vectors(gallery, labels=gallery_labels, exclusions=exclusions, **columns)

@@ -9,7 +9,7 @@ from entourage.errors import InputError
 from entourage.runtime.randomness import generator
 from entourage.values import BoolArray, Embeddings, LabelArray, as_column, labels_of
 
-__all__ = ["check_words", "queries_given", "sorted_classes", "split_given", "split_half", "split_numbered", "tested"]
+__all__ = ["check_words", "judged", "queries_given", "sorted_classes", "split_given", "split_half", "split_numbered"]
 
 
 def split_half(items: Embeddings) -> tuple[Embeddings, Embeddings]:
@@ -105,7 +105,7 @@ def queries_given(parts: ArrayLike) -> BoolArray | None:
     return words[words != "train"] == "query" if "query" in words else None
 
 
-def tested(items: Embeddings, parts: ArrayLike) -> tuple[Embeddings, Embeddings | None]:
+def judged(items: Embeddings, parts: ArrayLike) -> tuple[Embeddings, Embeddings | None]:
     """Take what is scored by such a column: the test items among themselves, or queries in a gallery.
 
     Parameters

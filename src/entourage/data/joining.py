@@ -16,7 +16,7 @@ from entourage.values import Embeddings
 
 __all__ = ["join", "load_splits"]
 
-_COLUMNS = {
+_COLUMNS: dict[type, tuple[str, ...]] = {
     ImageArray: ("pixels", "labels", "ids"),
     ImageFiles: ("names", "labels", "ids", "boxes", "cameras", "sequences"),
     Embeddings: ("vectors", "labels", "ids", "cameras", "sequences"),
@@ -86,9 +86,9 @@ def join(sets: Sequence[Items], names: Sequence[str]) -> Items:
                 )
         seen |= dict.fromkeys(np.asarray(items.ids).tolist(), name)
     first = sets[0]
-    columns = {
+    columns: dict[str, Any] = {
         column: None if any(part is None for part in parts) else np.concatenate(parts)
-        for column in _COLUMNS[type(first)]  # type: ignore[index]  # the loaders give no other kinds
+        for column in _COLUMNS[type(first)]
         for parts in [[column_of(items, column) for items in sets]]
     }
     if isinstance(first, ImageFiles):

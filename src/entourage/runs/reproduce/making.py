@@ -67,7 +67,9 @@ class Making:
 
     def trained(self, order: Order) -> Made:
         """The training of a recipe."""
-        recipe, depends, given = order.recipe, {}, {}
+        recipe = order.recipe
+        depends: dict[str, str] = {}
+        given: dict[str, Any] = {}
         if recipe.teacher:
             teacher = self.trained(Order(Recipe(**recipe.teacher), order.dataset, order.seed))
             depends["teacher"], given["teacher"] = teacher.key, str(teacher.run.folder)
@@ -124,7 +126,7 @@ class Making:
             return members[0]
         joined = np.hstack([items.vectors for items in members])
         first = members[0]
-        known = {"cameras": first.cameras, "sequences": first.sequences}
+        known: dict[str, Any] = {"cameras": first.cameras, "sequences": first.sequences}
         return Embeddings.from_vectors(joined, first.ids, first.labels, **known)
 
     # ---- refiners ------------------------------------------------------------------------------------------------

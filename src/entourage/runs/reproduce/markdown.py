@@ -124,7 +124,7 @@ def _of_dataset(table: Table, results: Results, scale: Scale, dataset: str) -> s
     metrics = scale.metrics(table, dataset)
     if not metrics:
         return ""
-    rows = [row for row in table.rows if scale.is_small is False or row.recipe is not None]
+    rows = [row for row in table.rows if not scale.is_small or row.recipe is not None]
     first = next((row for row in rows if row.recipe is not None), None)
     values = {
         (row.name, metric): _value(row, metric, table, results, scale, dataset) for row in rows for metric in metrics
@@ -137,7 +137,7 @@ def _of_dataset(table: Table, results: Results, scale: Scale, dataset: str) -> s
     ]
 
     def cells(row: Row, metric: str) -> list[str]:
-        value, begin = values[row.name, metric], first and values[first.name, metric]
+        value, begin = values[row.name, metric], None if first is None else values[first.name, metric]
         last = _gain(value, begin, metric) if scale.is_small else _difference(value, metric)
         return [
             _shown(value.printed, metric),

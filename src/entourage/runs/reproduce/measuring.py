@@ -75,7 +75,8 @@ def refined_sets(making: Making, order: Order) -> Sets:
         options = {name: value for name, value in making.scale.refiner(order.recipe).items() if name in known}
         method = SelfAttention(**options | {"random_state": order.seed})
         method.fit(making.embedded(order, "train"))
-        return Sets(*(None if items is None else method.transform(items) for items in sets))
+        gallery = None if sets.gallery is None else method.transform(sets.gallery)
+        return Sets(method.transform(sets.queries), gallery)
     if by == "average":
         return _averaged(sets, **making.scale.refining(order.recipe))
     return _by_messages(making, order, sets)
@@ -206,12 +207,12 @@ def _conditional(making: Making, order: Order) -> dict[str, Any]:
     from entourage.systems.cross_image.reranking import rerank
 
     run = making.trained(order).run
-    images = [making.items(order.dataset, split) for split in making.test_splits(order.dataset)]
-    if isinstance(images[0], Embeddings):
+    searched = making.items(order.dataset, making.test_splits(order.dataset)[-1])
+    if isinstance(searched, Embeddings):
         raise InputError(f"{order.dataset} holds vectors; wanted pictures to condition on one another")
     blocks = load_blocks(run.folder / CROSS_IMAGE)
     encoder = cast("FeatureMapEncoder", run.encoder)
-    searched = images[-1]  # a gallery is searched among itself: conditional similarities know no cameras
+    # A gallery is searched among itself: conditional similarities know no cameras.
     encoded = encode(encoder, blocks, searched, progress=making.progress)
     items = Embeddings.from_vectors(encoded.vectors.numpy(), searched.ids, searched.labels)
     least = int(order.recipe.refine.get("m", 20))

@@ -70,13 +70,12 @@ def draw_planes(planes: Sequence[Sequence[Plane]], row_titles: Sequence[str], ti
     return figure
 
 
-def _scatter(axes: Axes, plane: Plane, looks: dict[str | None, LabelStyle]) -> None:
+def _scatter(axes: Axes, plane: Plane, looks: dict[str, LabelStyle]) -> None:
     for name, style in looks.items():
         rows = np.flatnonzero(plane.labels.astype(str) == name)
         size = 26 if style.shape in THIN else 16
-        axes.scatter(
-            *plane.places[rows].T, s=size, c=style.colour, marker=style.shape, edgecolors="white", linewidths=0.3
-        )
+        x, y = plane.places[rows].T
+        axes.scatter(x, y, s=size, c=style.colour, marker=style.shape, edgecolors="white", linewidths=0.3)
     axes.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
     for side in axes.spines.values():
         side.set_color("0.8")
@@ -114,7 +113,8 @@ def draw_map(places: FloatArray, appearance: Appearance, title: str, *, seed: in
     space.add_dots(shown)
     for style in styles:
         size = float(np.clip(9000 / len(appearance), 2, 26)) * (1.6 if style.shape in THIN else 1)
-        axes.scatter(*shown[style.rows].T, s=size, c=style.colour, marker=style.shape, linewidths=0, zorder=2)
+        x, y = shown[style.rows].T
+        axes.scatter(x, y, s=size, c=style.colour, marker=style.shape, linewidths=0, zorder=2)
         if style.name is not None:
             _show_some(axes, space, shown, appearance, style)
     draw_key(axes, _WIDTH + 0.1, styles, appearance.labels, None)

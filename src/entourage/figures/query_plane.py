@@ -83,7 +83,7 @@ def draw_query_plane(
         _beside(axes, space, place, appearance, query, None, f"query, {name}")
     for rank, (place, row) in enumerate(zip(around, neighbors.tolist(), strict=True), 1):
         right = same_label(appearance, query, others, row)
-        axes.scatter(*place, s=30, color="0.45", zorder=3)
+        axes.scatter(place[0], place[1], s=30, color="0.45", zorder=3)
         _beside(axes, space, place, others, row, right, f"{rank}: {others.name(row)}")
     return figure
 
@@ -105,10 +105,10 @@ def _on_paper(path: FloatArray, around: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def _draw_path(axes: Axes, path: FloatArray) -> None:
-    axes.scatter(*path[0], s=46, facecolor="white", edgecolor=_PATH, linewidths=1.6, zorder=5)
+    axes.scatter(path[0, 0], path[0, 1], s=46, facecolor="white", edgecolor=_PATH, linewidths=1.6, zorder=5)
     for begin, end in pairwise(path):
         axes.plot(*zip(begin, end, strict=True), color=_PATH, linewidth=1.8, zorder=4)
-        axes.scatter(*end, s=14, color=_PATH, zorder=5)
+        axes.scatter(end[0], end[1], s=14, color=_PATH, zorder=5)
     moved = np.linalg.norm(np.diff(path, axis=0), axis=1)
     if moved.any():  # a head at the last step that is long enough to have one
         last = int(np.flatnonzero(moved > 0.25 * moved.max())[-1])

@@ -94,7 +94,7 @@ class Scale:
         """A recipe as it is followed at this scale."""
         if not self.is_small or not recipe.small:
             return recipe
-        changed = {name: merged(getattr(recipe, name), value) for name, value in recipe.small.items()}
+        changed: dict[str, Any] = {name: merged(getattr(recipe, name), value) for name, value in recipe.small.items()}
         return replace(recipe, **changed, small={})
 
     def training(self, recipe: Recipe, dataset: str, seed: int, **given: Any) -> EncoderSettings:

@@ -74,7 +74,7 @@ def test_a_wrong_split_is_refused_with_what_is_wrong(encoder, tmp_path, monkeypa
     lists = tmp_path / "data" / "in_shop" / "list_eval_partition.txt"
     lists.write_text(lists.read_text().replace(" query", " probe"))
     scale = Scale(root=tmp_path / "data", settings=brief(encoder))
-    with pytest.raises(FileError, match=r"needs data that are not there: .*query, names 0 images of 0 classes; wanted 8 of 4"):
+    with pytest.raises(FileError, match=r"not there: .*query, names 0 images of 0 classes; wanted 8 of 4"):
         reproduce(Request("intra-batch-2", tmp_path / "out", scale))
     genuine.write_in_shop(tmp_path / "data", monkeypatch)
     lines = lists.read_text().splitlines()

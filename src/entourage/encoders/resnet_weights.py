@@ -166,7 +166,7 @@ def _preprocessing(values: dict[str, Any]) -> Preprocessing:
     """The preprocessing that timm's config.json asks for."""
     own = values.get("pretrained_cfg", {})
     size = own.get("input_size", [3, 224, 224])[-1]
-    options = {name: tuple(own[name]) for name in ("mean", "std") if name in own}
+    options: dict[str, Any] = {name: tuple(own[name]) for name in ("mean", "std") if name in own}
     return Preprocessing(
         resize=int(size / own.get("crop_pct", 0.875)),
         crop=size,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.cli.pictures import TRAIN
-from tests.cli.shop import document, run
+from tests.cli.shop import run
 from tests.data.pictures import write_text
 from tests.data.sets.test_in_shop import partition
 
@@ -21,6 +21,12 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 OF_A_CLASS = {"train": 4, "query": 2, "gallery": 3}
 CLASSES = 6  # to learn from, and as many to be searched
+
+
+def document(result) -> dict:
+    """What --json printed; so few items may be warned of."""
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 def pictures():

@@ -1,5 +1,7 @@
 """How the relational recipe is learned: what is held out, what is chosen, and that nothing is learned from it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.refiner.samples import clusters, scores, unit
@@ -10,6 +12,10 @@ from entourage.refiner import base_map, choice, evaluator, learning, rehearsal
 from entourage.refiner.base_map import learn_base_maps
 from entourage.refiner.choice import Scored, best_of
 from entourage.refiner.estimator import ContextRefiner
+from entourage.refiner.rehearsal import ValidationGallery
+from entourage.refiner.scorer import RelationScorer
+from entourage.refiner.settings import RefinerSettings
+from entourage.refiner.universal import universal_network
 from entourage.runtime.sharing import SharedWork, sharing
 from entourage.values import Embeddings, label_codes
 
@@ -75,6 +81,40 @@ def test_labels_that_mean_nothing_do_no_harm(short_rehearsals, seed):
     assert refiner.report()["warnings"] or refined > raw - 0.01
     vectors, known = clusters(seed=seed + 10)
     assert scores(refiner.transform(vectors), known)[1] > scores(vectors, known)[1] - 0.01
+
+
+def gallery_of(vectors: np.ndarray, labels: np.ndarray) -> ValidationGallery:
+    items = Embeddings.from_vectors(vectors, ids=np.arange(len(labels)), labels=labels)
+    return ValidationGallery(items, np.ones(len(labels), bool))
+
+
+def test_in_sparse_galleries_items_are_left_as_they_are_where_the_universal_network_does_harm():
+    universal, settings = universal_network(), RefinerSettings()
+    classes = gallery_of(*clusters(seed=3, n_classes=12))
+    assert learning._fallback(settings, universal, [classes]) is universal, "here it helps"
+    smoothing = replace(universal, scorer=RelationScorer.of_similarity(), n_neighbors=30, sharpness=0.1, blend=0.0)
+    smoothing = replace(smoothing, pull=0.1)
+    pairs = gallery_of(*clusters(seed=3, n_classes=60, per_class=2, noise=0.9, dim=8))
+    fallback = learning._fallback(settings, smoothing, [pairs])
+    assert (fallback.blend, fallback.pull) == (1, 0), "here it brings strangers together"
+
+
+@pytest.mark.parametrize("scorer", ["universal", "adapted", "similarity"])
+def test_each_scorer_may_win(monkeypatch, short_rehearsals, scorer):
+    original = evaluator.Evaluator._scores
+
+    def favoured(self, name, *way):
+        found = original(self, name, *way)
+        scores = {metric: 0.999 if name == scorer else 0.5 for metric in found.scores}
+        self.harmless[:] = [replace(each, scores=scores) if each is found else each for each in self.harmless]
+        return found
+
+    monkeypatch.setattr(evaluator.Evaluator, "_scores", favoured)
+    vectors, labels = clusters(seed=1, n_classes=12)
+    refiner = ContextRefiner().fit(vectors, labels)
+    assert refiner.report()["protocol"]["scorer"] == scorer
+    assert (refiner.network_.scorer is universal_network().scorer) == (scorer == "universal")
+    refiner.transform(vectors, context=vectors)
 
 
 # ---- what is protected -------------------------------------------------------------------------------------------

@@ -56,6 +56,13 @@ def test_no_edges_have_no_probabilities(shape):
     assert universal_network().scorer.probabilities(np.empty((*shape, N_RELATIONS), np.float32)).shape == shape
 
 
+def test_the_scorer_of_similarity_reads_nothing_else():
+    scorer = RelationScorer.of_similarity()
+    relations = edges(scorer, (300, 12))
+    expected = 1 / (1 + np.exp(-relations[..., RELATIONS.index("similarity")].astype(float)))
+    np.testing.assert_allclose(scorer.probabilities(relations), expected, atol=1e-6)
+
+
 def test_far_from_all_it_has_seen_a_probability_is_still_one():
     scorer = universal_network().scorer
     relations = np.random.default_rng(0).normal(size=(500, N_RELATIONS)).astype(np.float32) * np.float32(1e6)

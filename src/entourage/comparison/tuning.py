@@ -17,7 +17,7 @@ from entourage.refiner.settings import LOSS_ALLOWED
 
 __all__ = ["MOST_BEYOND", "Choice", "Trial", "best_trial", "choose_settings"]
 
-MOST_BEYOND = 24  # settings tried beyond the ranges of a method
+MOST_BEYOND = 32  # settings tried beyond the ranges of a method: with these, as many scores as `relational` sees
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def choose_settings(
         The rehearsals, which several methods may share.
     beyond : name -> values in order, optional
         How far a range may be extended: as long as the best value of a setting is the first or the last that was tried,
-        the next of these is tried, at most 24 in all.
+        the next of these is tried, at most 32 in all.
 
     Returns
     -------

@@ -43,7 +43,7 @@ class Weighing(NamedTuple):
     n_neighbors: int
     """k, how many neighbours to attend to."""
     scorer: str
-    """"universal" or "adapted"."""
+    """"universal", "adapted" or "similarity"."""
     sharpness: float
     """s, the power to which their trust is raised."""
     blend: float

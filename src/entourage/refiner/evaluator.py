@@ -17,7 +17,16 @@ from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.values import BoolArray, FloatArray
 
-__all__ = ["Evaluator", "Galleries", "Graphs", "adapted_scorer", "mean_purity", "refined_by", "rehearsal_graphs"]
+__all__ = [
+    "Evaluator",
+    "Galleries",
+    "Graphs",
+    "adapted_scorer",
+    "mean_purity",
+    "refined_by",
+    "rehearsal_graphs",
+    "unlearned_scorer",
+]
 
 _SCORER_EPOCHS = 4
 _MOST_EDGES = 400_000
@@ -32,15 +41,15 @@ class Evaluator:
     def __init__(
         self,
         settings: RefinerSettings,
-        universal: RelationalNetwork,
+        fallback: RelationalNetwork,
         k: int,
         dense: Galleries,
         sparse: Galleries,
     ) -> None:
-        self.k, self.settings, self.universal = k, settings, universal
+        self.k, self.settings, self.fallback = k, settings, fallback
         self.dense, self.sparse = (rehearsal_graphs(galleries, k, settings) for galleries in (dense, sparse))
-        self.usual_purity = mean_purity(universal, self.dense)
-        self._shares = [self._network(universal.scorer).share_in(each.graph) for each in self.sparse]
+        self.usual_purity = mean_purity(fallback, self.dense)
+        self._shares = [self._network(fallback.scorer).share_in(each.graph) for each in self.sparse]
         self.harmless: list[Scored[Weighing]] = []
         """Those tried that in the sparse galleries lose at most a point to the base map alone."""
         self.scores = functools.cache(self._scores)
@@ -80,16 +89,20 @@ class Evaluator:
     def _network(self, scorer: RelationScorer, sharpness: float = 1.0) -> RelationalNetwork:
         """A network with this scorer, before its blend and pull are chosen."""
         return RelationalNetwork(
-            scorer, None, self.k, sharpness, fallback=self.universal, usual_purity=self.usual_purity
+            scorer, None, self.k, sharpness, fallback=self.fallback, usual_purity=self.usual_purity
         )
 
     def _make_scorers(self, name: str) -> list[RelationScorer]:
         """One for each rehearsal, which has no part in it."""
-        universal = self.universal.scorer
-        if name == "universal":
-            return [universal] * len(self.dense)
-        others = _all_but_one(self.dense, self.sparse)
-        return [adapted_scorer(universal, dense, sparse, self.settings.random_state) for dense, sparse in others]
+        if name != "adapted":
+            return [unlearned_scorer(name, self.fallback)] * len(self.dense)
+        others, seed = _all_but_one(self.dense, self.sparse), self.settings.random_state
+        return [adapted_scorer(self.fallback.scorer, dense, sparse, seed) for dense, sparse in others]
+
+
+def unlearned_scorer(name: str, universal: RelationalNetwork) -> RelationScorer:
+    """The scorer of that name that is the same for all rehearsals."""
+    return RelationScorer.of_similarity() if name == "similarity" else universal.scorer
 
 
 def mean_purity(universal: RelationalNetwork, graphs: Graphs) -> float:

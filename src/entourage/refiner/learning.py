@@ -1,9 +1,10 @@
 """Learning the relational recipe from labels: everything is chosen in rehearsals, on training classes alone.
 
 In order, each with what was chosen before it: the base map (whitening by some shrinkage, then a head trained for some
-steps, then the shrinkage again) with the universal scorer; how many neighbours to attend to, with the universal scorer
-or one adapted to the edges of other rehearsals; how sharply to weigh them and how much to keep of the item itself; the
-pull. What is chosen early is tried in two ways that differ much, so that it need not suit the later choices' defaults.
+steps, then the shrinkage again) with the universal scorer; how many neighbours to attend to, and by which scorer: the
+universal one, one adapted to the edges of other rehearsals, or the similarity alone; how sharply to weigh them and how
+much to keep of the item itself; the pull. What is chosen early is tried in two ways that differ much, so that it need
+not suit the defaults of later choices.
 Doing nothing is among the candidates, and so is what is done without labels. The best MAP@R + R@1 / 2 wins among those
 whose R@1 is not below that of the raw vectors, and which in sparse galleries lose at most a point of MAP@R. What a user
 protects must not fall either: where it does, larger blends are tried, which keep more of the item itself.
@@ -36,6 +37,7 @@ from entourage.refiner.evaluator import (
     mean_purity,
     refined_by,
     rehearsal_graphs,
+    unlearned_scorer,
 )
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.rehearsal import (
@@ -56,7 +58,8 @@ __all__ = ["fit_relational"]
 
 SHRINKAGES = (1.0, 0.8, 0.5, 0.3, 0.1, 0.03, 0.01)  # 1 is no whitening
 HEAD_STEPS = (0, 60, 150, 300)  # 0 is no head
-NEIGHBORS = (12, 32, 64, 128)  # each is tried if the one before was the best so far
+SCORERS = ("universal", "adapted", "similarity")
+NEIGHBORS = (12, 32, 64, 128)  # each is tried by all scorers if the one before was the best so far
 SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)
 BLENDS = (0.1, 0.2, 0.35, 0.5)
 PULLS = (1.0, 0.0)
@@ -196,7 +199,8 @@ def _learn(
     unrefined = scored(alone, dense, settings)
     floors = floors_of(settings, raw)
     choose = functools.partial(best_of, floors=floors)
-    candidates = [unrefined, *_weighings(settings, universal, dense, sparse, choose, progress)]
+    fallback = _fallback(settings, universal, sparse)
+    candidates = [unrefined, *_weighings(settings, fallback, dense, sparse, choose, progress)]
     best = choose(candidates)
     unprotected = best_of([*candidates, *with_bases], {"recall@1": floors["recall@1"]})
     chosen = Chosen(base, best.settings, raw, best, unprotected)
@@ -205,7 +209,19 @@ def _learn(
         return universal, Chosen(NO_MAP, unlearned.settings, raw, unlearned, unprotected)
     if best.map_at_r <= raw.map_at_r or not best.keeps(floors):
         chosen = Chosen(NO_MAP, alone, raw, raw, unprotected)
-    return _network(settings, universal, chosen, dense, sparse, progress), chosen
+    return _network(settings, fallback, chosen, dense, sparse, progress), chosen
+
+
+def _fallback(settings: RefinerSettings, universal: RelationalNetwork, sparse: Galleries) -> RelationalNetwork:
+    """What takes over in sparser galleries: the universal network, or one that leaves items as they are.
+
+    The latter where the universal one does worse in the sparse galleries than the base map alone.
+    """
+    graphs = rehearsal_graphs(sparse, universal.n_neighbors, settings)
+    refined = refined_by(graphs, [universal.scorer] * len(graphs), universal.sharpness)
+    tried = scored("universal", [each(universal.blend, universal.pull) for each in refined], settings)
+    helps = tried.map_at_r >= scored("base map alone", sparse, settings).map_at_r
+    return universal if helps else replace(universal, blend=1.0, pull=0.0)
 
 
 def _scored_universal(
@@ -221,7 +237,7 @@ def _scored_universal(
 
 def _weighings(
     settings: RefinerSettings,
-    universal: RelationalNetwork,
+    fallback: RelationalNetwork,
     dense: Galleries,
     sparse: Galleries,
     choose: Callable[[list[Scored[Weighing]]], Scored[Weighing]],
@@ -235,16 +251,17 @@ def _weighings(
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
     blends = BLENDS + _careful_blends(settings)
     evaluators: list[Evaluator] = []
+    scorers = SCORERS
     for number, k in enumerate(neighbors):
-        evaluators.append(Evaluator(settings, universal, k, dense, sparse))
-        for name in ("universal", "adapted"):
+        evaluators.append(Evaluator(settings, fallback, k, dense, sparse))
+        for name in scorers:
             for sharpness, *ending in (FEW, MANY):
                 for blend, pull in _endings(settings, *ending):
                     evaluators[-1].scores(name, sharpness, blend, pull)
         _show(progress, "choosing neighbours and scorer", number + 1, len(neighbors))
         best = _best(evaluators, choose)
         if best and best.settings.n_neighbors != k:
-            break
+            scorers = ("similarity",)  # the others take long to try, and have been at their best
     best = _best(evaluators, choose)
     chosen = best.settings if best else Weighing(evaluators[0].k, "universal", *FEW)
     evaluator = next(each for each in evaluators if each.k == chosen.n_neighbors)
@@ -267,7 +284,7 @@ def _best(
 
 def _network(
     settings: RefinerSettings,
-    universal: RelationalNetwork,
+    fallback: RelationalNetwork,
     chosen: Chosen,
     dense: Galleries,
     sparse: Galleries,
@@ -275,15 +292,17 @@ def _network(
 ) -> RelationalNetwork:
     """The network as chosen, still without its base map; an adapted scorer learns from all rehearsals."""
     k, scorer, sharpness, blend, pull = chosen.weighing
-    network = RelationalNetwork(universal.scorer, n_neighbors=k, sharpness=sharpness, blend=blend, pull=pull)
+    network = RelationalNetwork(
+        unlearned_scorer(scorer, fallback), n_neighbors=k, sharpness=sharpness, blend=blend, pull=pull
+    )
     if blend == 1:
         return network
     graphs = rehearsal_graphs(dense, k, settings)
-    network = replace(network, fallback=universal, usual_purity=mean_purity(universal, graphs))
+    network = replace(network, fallback=fallback, usual_purity=mean_purity(fallback, graphs))
     if scorer != "adapted":
         return network
     adapted = adapted_scorer(
-        universal.scorer, graphs, rehearsal_graphs(sparse, k, settings), settings.random_state, progress
+        fallback.scorer, graphs, rehearsal_graphs(sparse, k, settings), settings.random_state, progress
     )
     return replace(network, scorer=adapted)
 

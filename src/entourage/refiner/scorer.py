@@ -91,6 +91,21 @@ class RelationScorer:
             arrays |= {f"layers.{n}.weight": np.ascontiguousarray(weight.T), f"layers.{n}.bias": bias}
         return arrays
 
+    @classmethod
+    def of_similarity(cls) -> "RelationScorer":
+        """The scorer that reads the similarity alone, p = sigmoid(similarity), and has learned nothing.
+
+        Similarities are measured in standard deviations from the mean of the gallery's lists, so that with p^s for a
+        weight this is query expansion by similarity: it grows as exp(s / 2 · similarity) around the mean. Two units
+        carry a number through a layer unchanged, as silu(x) - silu(-x) = x.
+        """
+        weights = [np.zeros(shape, np.float32) for shape in pairwise(_SIZES)]
+        weights[0][RELATIONS.index("similarity"), :2] = 1, -1
+        weights[1][:2, :2] = (1, -1), (-1, 1)
+        weights[2][:2, 0] = 1, -1
+        biases = tuple(np.zeros(size, np.float32) for size in _SIZES[1:])
+        return cls(np.zeros(_SIZES[0], np.float32), np.ones(_SIZES[0], np.float32), tuple(weights), biases)
+
     @property
     def n_parameters(self) -> int:
         """How many numbers are learned: weights and biases."""

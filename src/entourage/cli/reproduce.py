@@ -16,7 +16,7 @@ __all__ = ["reproduce"]
 def reproduce(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(help="Tables and figures by name, or all. Without one they are listed.", metavar="[TABLE]..."),
+        typer.Argument(help="Tables and figures by name, or all. Without one they are listed.", metavar="TABLE"),
     ] = None,
     small: Annotated[
         bool, typer.Option("--small", help="On a small set with small encoders, trained from scratch.")
@@ -35,7 +35,7 @@ def reproduce(
     root: Root = None,
     data_options: DataOptions = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:1.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds, from 0 on.")] = None,
+    seeds: Annotated[int | None, typer.Option(metavar="<int>", min=1, help="Number of seeds, from 0 on.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(

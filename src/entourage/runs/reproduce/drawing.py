@@ -105,7 +105,8 @@ def _grid(job: Job) -> list["Figure"]:
     spreads = np.array([[_spread(by_cell[one, other]) for other in columns] for one in rows])
     values = {"recall@1, %": 100 * means, "relative to the best, %": 100 * (means / np.nanmax(means) - 1)}
     several = {"recall@1, %": 100 * spreads} if np.isfinite(spreads).any() else None
-    return [draw_grids(values, rows, columns, *job.table.axes, job.title, spreads=several)]
+    first, second = job.table.axes
+    return [draw_grids(values, rows, columns, first, second, job.title, spreads=several)]
 
 
 def _curves(job: Job) -> list["Figure"]:

@@ -1,6 +1,6 @@
 """How a row is measured: values by name, fractions but for correlations and gradients, and series for the figures."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -217,9 +217,9 @@ def _conditional(making: Making, order: Order) -> dict[str, Any]:
     items = Embeddings.from_vectors(encoded.vectors.numpy(), searched.ids, searched.labels)
     least = int(order.recipe.refine.get("m", 20))
 
-    def ranked(_: Embeddings, k: int) -> list[tuple[slice, Neighbors]]:
+    def ranked(_: Embeddings, k: int) -> Iterator[tuple[slice, Neighbors]]:
         m = min(max(k, least), len(items) - 1)
-        return [(slice(0, len(items)), rerank(blocks, encoded, m=m, progress=making.progress))]
+        yield slice(0, len(items)), rerank(blocks, encoded, m=m, progress=making.progress)
 
     return {name: float(values.mean()) for name, values in evaluate_ranking(items, ranked).items()}
 

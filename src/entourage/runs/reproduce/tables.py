@@ -170,7 +170,7 @@ def _table(entry: dict[str, Any], scale: str) -> Table:
     metrics = {name: tuple(columns) for name, columns in entry.pop("metrics").items()}
     rows = [_row(row, metrics, shared) for row in written]
     rows += _cells(grid, shared) if grid else []
-    tuples = {name: tuple(entry.pop(name, ())) for name in ("axes", "aliases")}
+    tuples: dict[str, Any] = {name: tuple(entry.pop(name, ())) for name in ("axes", "aliases")}
     small = {name: value for name, value in small.items() if name != "grid"}
     return Table(**entry, **tuples, metrics=metrics, rows=tuple(rows), small=small)
 

@@ -1,15 +1,19 @@
 """Neighbourhood graphs and refinement of large sets: time, peak memory and recall, beside faiss and pynndescent.
 
-    python benchmarks/scale.py [--sizes N ...] [--dimensions D ...] [--folder FOLDER] [--out FOLDER]
+    python benchmarks/scale.py [--sizes N ...] [--dimensions D ...] [--only NxD ...] [--works NAME ...] [--again]
     python benchmarks/scale.py --crossover            from how many items on an index is quicker than exact search
+
+Every line of the table is measured in a process of its own and kept as it comes, in benchmarks/results/scale.json; the
+table, also the one in docs/scaling.md, is written anew from all that is kept. What is there already is not measured
+again, so that whatever ends a run early, the same command goes on with the next line; --again measures once more.
+--only 100000x128 takes one set, --works "graph, ours" one kind of line.
 
 Each measurement runs in a process of its own, on vectors of float16 in a file. A graph has the 16 nearest neighbours of
 every item; its recall is measured on 256 items against exact search. All are taken at a recall of 0.95 or more, and at
 the least effort that reaches it: faiss by efSearch, pynndescent by its number of rounds. What is compiled is compiled
 before; what that takes, in a process whose cache is empty, is told apart. Memory is the peak of what the process holds
 by itself, without files that are mapped into it and that the system can drop at any time. MAP@R is of refined vectors,
-where exact search takes minutes at most. Results are kept as they come, in benchmarks/results; the tables also go into
-docs/scaling.md.
+where exact search takes minutes at most.
 """
 
 import argparse
@@ -20,9 +24,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,27 +48,38 @@ BLOCK = 50_000
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of items")
+    parser.add_argument("--sizes", type=int, nargs="+", help="numbers of items")
     parser.add_argument("--dimensions", type=int, nargs="+", default=DIMENSIONS)
+    parser.add_argument("--only", nargs="+", default=[], metavar="NxD", help="these sets alone, such as 100000x128")
+    parser.add_argument("--works", nargs="+", default=[], choices=[*WORK], metavar="NAME", help="these lines alone")
+    parser.add_argument("--again", action="store_true", help="measure also what is there already")
     parser.add_argument("--folder", type=Path, help="where vectors are kept meanwhile; default: a temporary one")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--crossover", action="store_true", help="measure around the size from which indexes are used")
     options = parser.parse_args(arguments)
-    name, work, until = ("scale", WORK, EXACT_UNTIL)
-    if options.crossover:
-        name, work, until = "crossover", {each: WORK[each] for each in AROUND}, max(CROSSOVER)
-        options.sizes = CROSSOVER if options.sizes is SIZES else options.sizes
-    rows: list[dict] = []
+    name = "crossover" if options.crossover else "scale"
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        for n in options.sizes:
-            for d in options.dimensions:
-                vectors = write_vectors(Path(folder), n, d)
-                for what, measure in work.items():
-                    if n <= until or what not in EXACT:
-                        rows.append({"work": what, "n": n, "d": d, **in_a_child(measure, vectors)})
-                        print(json.dumps(rows[-1]), flush=True)
-                        save(name, rows, options.out)
-                vectors.unlink()
+        for n, d, works in asked(options, kept(name, options.out)):
+            vectors = write_vectors(Path(folder), n, d)
+            for what in works:
+                row = {"work": what, "n": n, "d": d, **in_a_child(WORK[what], vectors)}
+                print(json.dumps(row), flush=True)
+                save(name, [*kept(name, options.out), row], options.out)
+            vectors.unlink()
+    save(name, kept(name, options.out), options.out)
+
+
+def asked(options: argparse.Namespace, there: list[dict]) -> Iterator[tuple[int, int, list[str]]]:
+    """Sets, each with the works that are still to be measured."""
+    works, until = (AROUND, max(CROSSOVER)) if options.crossover else ((*WORK,), EXACT_UNTIL)
+    sizes = options.sizes or (CROSSOVER if options.crossover else SIZES)
+    sets = [tuple(map(int, each.split("x"))) for each in options.only] or list(product(sizes, options.dimensions))
+    done = set() if options.again else {(row["n"], row["d"], row["work"]) for row in there}
+    for n, d in sets:
+        wanted = [what for what in works if (n <= until or what not in EXACT) and what in (options.works or works)]
+        missing = [what for what in wanted if (n, d, what) not in done]
+        if missing:
+            yield n, d, missing
 
 
 def write_vectors(folder: Path, n: int, d: int, seed: int = 0) -> Path:
@@ -151,6 +168,32 @@ def refine(path: Path) -> dict:
     return _refined(path, None)
 
 
+def refine_folder(path: Path) -> dict:
+    """The same vectors from a folder of Parquet files, into another."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        source, vectors = Path(folder) / "x", np.load(path, mmap_mode="r")
+        source.mkdir()
+        for start in range(0, len(vectors), BLOCK):
+            pq.write_table(pa.table({"vector": _lists(vectors[start : start + BLOCK])}), source / f"{start:09}.parquet")
+        return _streamed(str(source), Path(folder) / "y")
+
+
+def refine_lance(path: Path) -> dict:
+    """The same vectors from a table of LanceDB, into its twin."""
+    import lancedb
+    import pyarrow as pa
+
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        vectors = np.load(path, mmap_mode="r")
+        table = lancedb.connect(folder).create_table("items", pa.table({"vector": _lists(vectors[:BLOCK])}))
+        for start in range(BLOCK, len(vectors), BLOCK):
+            table.add(pa.table({"vector": _lists(vectors[start : start + BLOCK])}))
+        return _streamed(f"lance://{folder}/items", None)
+
+
 WORK: dict[str, Callable[[Path], dict]] = {
     "graph, exact": exact_graph,
     "graph, ours": our_graph,
@@ -159,6 +202,8 @@ WORK: dict[str, Callable[[Path], dict]] = {
     "graph, pynndescent": graph_of_pynndescent,
     "refine file, exact": refine_exactly,
     "refine file, ours": refine,
+    "refine Parquet folder, ours": refine_folder,
+    "refine Lance table, ours": refine_lance,
 }
 EXACT = ("graph, exact", "refine file, exact")
 AROUND = ("graph, exact", "graph, HNSW32,SQ8")
@@ -178,13 +223,24 @@ def _searched(path: Path, by: str) -> dict:
     return told | {"compiling": compiling.seconds}
 
 
-def _refined(path: Path, by: str | None) -> dict:
+def _streamed(source: str, out: Path | None, by: str | None = None) -> dict:
     from entourage.runs.streamed.refine import StreamedRequest, refine_streamed
 
-    out = path.with_suffix(".refined.npy")
     with measured() as cost:
-        result = refine_streamed(StreamedRequest(str(path), out, search=by, overwrite=True))
-    found = {"seconds": cost.seconds, "mb": cost.mb, "by": result.protocol["neighbors"]}
+        result = refine_streamed(StreamedRequest(source, out, search=by, overwrite=True))
+    return {"seconds": cost.seconds, "mb": cost.mb, "by": result.protocol["neighbors"]}
+
+
+def _lists(vectors: np.ndarray) -> Any:
+    """A column of vectors, as both kinds of files have them."""
+    import pyarrow as pa
+
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(vectors).ravel()), vectors.shape[1])
+
+
+def _refined(path: Path, by: str | None) -> dict:
+    out = path.with_suffix(".refined.npy")
+    found = _streamed(str(path), out, by)
     if len(np.load(out, mmap_mode="r")) <= EXACT_UNTIL:
         from entourage import evaluate
 
@@ -259,9 +315,19 @@ def _compiling_into(cache: str) -> None:
 # ---- what is written ---------------------------------------------------------------------------------------------
 
 
+def kept(name: str, folder: Path) -> list[dict]:
+    file = folder / f"{name}.json"
+    return json.loads(file.read_text()) if file.exists() else []
+
+
 def save(name: str, rows: list[dict], folder: Path) -> None:
+    """Keep results, of each set and work the last one, in the order of the table."""
+    latest = {(row["n"], row["d"], row["work"]): row for row in rows}
+    rows = sorted(latest.values(), key=lambda row: (row["n"], row["d"], [*WORK].index(row["work"])))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n")
+    new = folder / f"{name}.json.new"  # a kill leaves what was there
+    new.write_text(json.dumps(rows, indent=1) + "\n")
+    new.replace(folder / f"{name}.json")
     (folder / f"{name}.md").write_text(table(rows))
     if folder.resolve() == RESULTS:
         fill(PAGE, name, table(rows))

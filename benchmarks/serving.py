@@ -4,7 +4,8 @@
     python benchmarks/serving.py changes [--items 20000 --dim 128 --count 10000]   changes one by one, then a rebuild
     python benchmarks/serving.py clients [--items 60000 --dim 512 --clients 50 --seconds 60]   all at once, by HTTP
 
-Without --items, `search` takes 60,000 x 512 and 200,000 x 256. Results are added to benchmarks/results/serving.json.
+Without --items, `search` takes 60,000 x 512 and 200,000 x 256. Results are added to benchmarks/results/serving.json;
+the tables of all that is there go into docs/serve.md.
 """
 
 import argparse
@@ -24,10 +25,15 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from entourage import Gallery
-from entourage.refiner.gallery.state import State
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE)]
 
-RESULTS = Path(__file__).parent / "results" / "serving.json"
+from entourage import Gallery  # noqa: E402
+from entourage.refiner.gallery.state import State  # noqa: E402
+from markers import fill  # noqa: E402
+
+RESULTS = HERE / "results" / "serving.json"
+PAGE = HERE.parent / "docs" / "serve.md"
 SIZES = ((60_000, 512), (200_000, 256))
 PER_CLASS, NOISE, QUERIES = 40, 1.0, 300
 BYTES = "application/octet-stream"
@@ -61,8 +67,37 @@ def _keep(measured: dict, file: Path) -> None:
     """Add a result to those of other benches and sizes."""
     known = json.loads(file.read_text()) if file.exists() else []
     same = ("bench", "items", "dim")
-    known = [each for each in known if any(each[name] != measured[name] for name in same)]
-    file.write_text(json.dumps([*known, measured], indent=1) + "\n")
+    known = [each for each in known if any(each[name] != measured[name] for name in same)] + [measured]
+    file.write_text(json.dumps(known, indent=1) + "\n")
+    if file.resolve() == RESULTS:
+        fill(PAGE, "serving", tables(known))
+
+
+def tables(known: list[dict]) -> str:
+    """What was measured of searches, changes and clients, a table each."""
+    lines: list[str] = []
+    for each in (each for each in known if each["bench"] == "search"):
+        size = f"{each['items']:,} x {each['dim']}"
+        lines += [f"| one search of {size} | p50, ms | p99, ms | of faiss alone |", "|---|---|---|---|"]
+        for name, taken in each["milliseconds"].items():
+            lines.append(f"| {name} | {taken['p50']:.1f} | {taken['p99']:.1f} | {each['ratio to faiss'][name]:.2f} |")
+        lines.append("")
+    for each in (each for each in known if each["bench"] == "changes"):
+        lines += [
+            f"{each['changes']:,} random changes of {each['items']:,} x {each['dim']}, one by one: "
+            f"{each['milliseconds']['p50']:.1f} ms each (p99 {each['milliseconds']['p99']:.1f}), and at the end no "
+            f"number differs from a rebuild by more than {each['largest difference from a rebuild']:.1e}.",
+            "",
+        ]
+    for each in (each for each in known if each["bench"] == "clients"):
+        taken = each["milliseconds"]["search"]
+        lines += [
+            f"{each['clients']} clients at once for {each['seconds']:.0f} s over {each['items']:,} x {each['dim']}, "
+            f"which also add and remove items: {sum(each['requests'].values()):,} requests, {each['errors']} errors; "
+            f"a search takes {taken['p50']:.0f} ms (p99 {taken['p99']:.0f}).",
+            "",
+        ]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def vectors_of(n: int, d: int, seed: int = 0) -> np.ndarray:

@@ -9,6 +9,7 @@ from entourage import ContextRefiner, data, evaluate
 from entourage.cli import app
 from entourage.demo import DemoSettings, run_demo
 from entourage.errors import FileError
+from entourage.runs.encoders import encoder_of
 from entourage.runs.refinement_run import open_refinement
 
 pytestmark = pytest.mark.usefixtures("one_thread", "short_rehearsals")
@@ -32,6 +33,7 @@ def test_run_folder_holds_vectors_model_metrics_and_pictures(run):
     np.testing.assert_allclose(again, refined["vectors"], atol=1e-5)
     written = json.loads((folder / "metrics.json").read_text())
     assert written | {"folder": str(folder)} == result.document()
+    assert encoder_of(folder).dim == 128  # pictures can be dropped on `entourage explore`
     for name in ("drift.png", "query.png", "retrieval.png", "steps.png"):
         with Image.open(folder / name) as picture:
             assert min(picture.size) > 500

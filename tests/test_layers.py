@@ -36,6 +36,7 @@ HEAVY = {
     "lancedb": {"stores"},
     "matplotlib": {"data", "figures"},  # data: the fonts it ships are what the built-in glyphs are drawn with
     "numba": {"runtime"},
+    "psycopg": {"stores"},
     "pymilvus": {"stores"},
     "pynndescent": {"neighbors"},
     "pytorch_metric_learning": {"training"},

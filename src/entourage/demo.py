@@ -8,16 +8,18 @@ import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from entourage.data.arrays import ImageArray
 from entourage.data.sets import glyphs
 from entourage.encoders.embedding import embed
+from entourage.encoders.saving import save_encoder
 from entourage.figures import save
 from entourage.refiner.estimator import ContextRefiner
 from entourage.runs.figures import FigureOptions, draw
-from entourage.runs.layout import TRAIN
+from entourage.runs.layout import ENCODER, TRAIN
 from entourage.runs.media import Media, PictureSource
 from entourage.runs.refine import RefinementNotes, fill_refinement
 from entourage.runs.refinement_run import open_refinement
@@ -97,7 +99,8 @@ def run_demo(
     place = _free_folder(folder, overwrite)
     started = time.perf_counter()
     seen, unseen = (_pictures(split, settings, seed, progress) for split in ("train", "test"))
-    training, test = _embedded(seen, unseen, settings, seed, progress)
+    encoder = _encoder(seen, settings, seed, progress)
+    training, test = (_embedded(encoder, images, progress) for images in (seen, unseen))
     refiner = ContextRefiner(random_state=seed).fit(training, progress=progress)
     drawn = {"per_class": settings.per_class, "max_classes": settings.max_classes, "seed": seed}
     media = Media(PictureSource(_DATA, split="test", options=drawn))
@@ -107,6 +110,7 @@ def run_demo(
         by = FittedRefiner(refiner)
         measured = fill_refinement(filling, by, test, media=media, notes=notes, nmi=True, progress=progress)
         np.savez(filling / TRAIN, vectors=training.vectors, labels=labels_of(training))
+        save_encoder(filling / ENCODER, encoder)  # pictures can be dropped on `entourage explore`
         _draw(filling, unseen, seed, progress)
     return DemoResult(place, measured)
 
@@ -117,16 +121,15 @@ def _pictures(split: str, settings: DemoSettings, seed: int, progress: Progress 
     )
 
 
-def _embedded(
-    seen: ImageArray, unseen: ImageArray, settings: DemoSettings, seed: int, progress: Progress | None
-) -> list[Embeddings]:
-    """Both sets as an encoder sees them that was trained on the first."""
+def _encoder(seen: ImageArray, settings: DemoSettings, seed: int, progress: Progress | None) -> Any:
+    """An encoder that has learned from these pictures."""
     by = BaselineSettings(epochs=settings.encoder_epochs, seed=seed, validation_share=0.0)
     encoder, _, _ = train_baseline(seen, by, progress=progress)
-    return [
-        Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), labels=images.labels)
-        for images in (seen, unseen)
-    ]
+    return encoder
+
+
+def _embedded(encoder: Any, images: ImageArray, progress: Progress | None) -> Embeddings:
+    return Embeddings.from_vectors(embed(encoder, images.pixels, progress=progress), labels=images.labels)
 
 
 def _draw(folder: Path, images: ImageArray, seed: int, progress: Progress | None) -> None:

@@ -10,10 +10,13 @@
     └── MissingExtra (ImportError)   an optional part that is not installed; names the pip line
 
 The command line prints each as one sentence on standard error and exits with code 2. What works, but probably not as
-intended, is an EntourageWarning. Where a message lists names, `few` keeps it short.
+intended, is an EntourageWarning. Where a message lists names, `few` keeps it short;
+`is_full_disk` knows what libraries say of one.
 """
 
+import errno
 import os
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -28,9 +31,11 @@ __all__ = [
     "NotFittedError",
     "StoreError",
     "few",
+    "is_full_disk",
 ]
 
 _SHOWN, _ALL = 3, 12
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class EntourageError(Exception):
@@ -67,7 +72,10 @@ class CorruptImage(FileError):
 
     def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
         super().__init__(f"{path} cannot be decoded as an image: {reason}; replace or remove it")
-        self.path = str(path)
+        self.path, self._reason = str(path), reason
+
+    def __reduce__(self) -> tuple[type["CorruptImage"], tuple[str, str]]:
+        return type(self), (self.path, self._reason)  # on its way from a worker to whoever asked it
 
 
 class StoreError(FileError):
@@ -96,6 +104,27 @@ class MissingExtra(EntourageError, ImportError):
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs an optional part that is not installed: pip install 'entourage[{extra}]'")
+        self._extra, self._purpose = extra, purpose
+
+    def __reduce__(self) -> tuple[type["MissingExtra"], tuple[str, str]]:
+        return type(self), (self._extra, self._purpose)  # on its way from a worker to whoever asked it
+
+
+def is_full_disk(error: BaseException | None) -> bool:
+    """Whether an error, or one that led to it, says that a disk is full.
+
+    Libraries that are not written in Python tell by words alone, and numpy by numbers.
+
+    >>> is_full_disk(RuntimeError("IO error: No space left on device")), is_full_disk(OSError("not found"))
+    (True, False)
+    """
+    while error is not None:
+        full = isinstance(error, OSError) and error.errno in _DISK_FULL
+        cut_short = isinstance(error, OSError) and re.fullmatch(r"\d+ requested and \d+ written", str(error))
+        if full or cut_short or any(os.strerror(code) in str(error) for code in _DISK_FULL):
+            return True
+        error = error.__cause__ or error.__context__  # what a library does to clean up may fail in its turn
+    return False
 
 
 def few(names: Iterable[object], what: str) -> str:

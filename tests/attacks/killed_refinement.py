@@ -35,6 +35,7 @@ def refine_and_die(
 
 def _refine(url: str, moment: int | str | None, milliseconds: float, resume: bool, said: Path) -> None:
     _in_small_parts()
+    os.chdir(said.parent)  # where work on what is on a server is kept
     reports = 0
 
     def report(title: str, done: int, total: int) -> None:

@@ -151,7 +151,7 @@ BAD = {
     "another format": ("embed birds --model run --out out.csv", "out.csv ends in .csv; vectors are written to .npz"),
     "output in the way": ("embed birds --model run --out there.npz", "there.npz exists already"),
     "labels in the way": ("embed birds --model run --out half.npy", "half.csv exists already"),
-    "output is a folder": ("embed birds --model run --out birds.npz/../run/encoder", "ends in nothing"),
+    "output is a folder": ("embed birds --model encoder-0 --out run", "run exists already"),
     "no shards": ("embed birds --model run --out out.npz --shard-size 0", "shard_size is 0; wanted 1 or more"),
     "no threads": ("embed birds --model run --out out.npz --workers 0", "workers is 0; wanted 1 or more"),
     "unknown device": ("embed birds --model run --out out.npz --device tpu", "device is 'tpu'"),

@@ -105,6 +105,24 @@ def test_workers_and_a_node_that_are_killed_cost_nothing(cluster, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_workers_that_are_killed_while_they_embed_cost_nothing(cluster, tmp_path):
+    pytest.importorskip("torch", reason="the package torch is not installed: pip install 'entourage[train]'")
+    from entourage.encoders import build_encoder, save_encoder
+    from entourage.encoders.shards import embed_to_file
+    from entourage.engine.embed import Pictures, embed_on_ray
+
+    save_encoder(tmp_path / "encoder", build_encoder("small", dim=8, width=4))
+    pictures = Pictures.of("glyphs", "test", [str(tmp_path / "encoder")], None, {"per_class": 4, "max_classes": 10})
+    progress = KillsWorkers(cluster, (1, 3))
+    embed_on_ray(pictures, tmp_path / "there.npz", shard_size=5, progress=progress)
+    embed_to_file(pictures.encoders(), pictures.load()[0], tmp_path / "here.npz", shard_size=5)
+    with np.load(tmp_path / "there.npz") as found, np.load(tmp_path / "here.npz") as wanted:
+        assert found["ids"].tolist() == wanted["ids"].tolist()  # nothing lost, nothing twice
+        np.testing.assert_allclose(found["vectors"], wanted["vectors"], atol=1e-6)
+    assert progress.killed and not list(tmp_path.glob("*.parts"))
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_what_a_worker_refuses_is_told_in_a_sentence(cluster, tmp_path):
     vectors = some(240)
     vectors[200] = np.nan

@@ -10,6 +10,7 @@ from tests.serve.running import Running
 
 from entourage.explorer.app import Preparing, make_app
 from entourage.explorer.desk import Desk
+from entourage.explorer.queries import Encoder
 from entourage.explorer.scene import Scene
 from entourage.refiner.estimator import ContextRefiner
 from entourage.runs.media import Media, PictureSource
@@ -79,7 +80,7 @@ def texts(tmp_path_factory, refiner):
 @pytest.fixture(scope="session")
 def desks(pictured, texts):
     """Name -> what answers for a run."""
-    encoder = f"{__name__}:encode"
+    encoder = Encoder(f"{__name__}:encode")
     return {
         "pictured": Desk(Scene(open_refinement(pictured)), encoder).prepare(),
         "texts": Desk(Scene(open_refinement(texts)), encoder).prepare(),

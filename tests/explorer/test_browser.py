@@ -11,6 +11,9 @@ from selenium.webdriver.common.keys import Keys
 from tests.explorer.conftest import CLASSES, DIM, PER_CLASS
 from tests.explorer.visitor import Page
 from tests.report.test_browser import LAPTOP, PHONE, WEAKEST
+from tests.serve.running import Running
+
+from entourage.explorer.app import Preparing, make_app
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -85,6 +88,13 @@ def test_names_of_labels_do_not_overlap_and_there_are_more_of_them_nearer(page):
     for at, one in enumerate(boxes):
         for other in boxes[:at]:
             assert one[0] >= other[2] or other[0] >= one[2] or one[1] >= other[3] or other[1] >= one[3]
+    for part in ("legend", "timeline"):
+        left, top, right, bottom = page.run(
+            "const [r, s] = [arguments[0], 'stage'].map((id) => document.getElementById(id).getBoundingClientRect());"
+            "return [r.left - s.left, r.top - s.top, r.right - s.left, r.bottom - s.top]",
+            part,
+        )
+        assert all(b[0] >= right or left >= b[2] or b[1] >= bottom or top >= b[3] for b in boxes)
     page.run("entourage.map.camera.zoom = 0.6; entourage.map.redraw()")
     far = len(page.settled().run("return entourage.map.named.drawn"))
     page.run("entourage.map.camera.zoom = 1; entourage.map.redraw()")
@@ -225,6 +235,7 @@ def test_a_picture_a_text_and_vectors_are_refined_and_ranked(page, tmp_path):
     assert sum(row // PER_CLASS == 2 for row in rows) >= 8
     marks = page.pixels("marks")
     assert page.run("return entourage.map.queries.length") == 1 and (marks[..., 3] > 0).any()
+    assert "What it looked at" in page.panel()
     page.drop("mine.txt", b"abcd")  # of class 4
     page.until("entourage.queries.kind === 'text'")
     assert page.run("return entourage.queries.queries[0].after.rows[0]") // PER_CLASS == 4
@@ -232,6 +243,16 @@ def test_a_picture_a_text_and_vectors_are_refined_and_ranked(page, tmp_path):
     np.save(vectors, np.eye(3, DIM))
     page.drop("three.npy", vectors.getvalue())
     page.until("entourage.queries.queries.length === 3 && document.querySelector('#panel select')")
+
+
+def test_what_is_typed_can_be_searched_for_by_meaning(text_page):
+    text_page.open()
+    text_page.press("/")
+    text_page.press("abcd")
+    text_page.until("document.querySelector('#found li')?.innerText.includes('search by meaning')")
+    text_page.press(Keys.ENTER)
+    text_page.until("entourage.queries?.kind === 'text' && document.querySelectorAll('.rankings .cell').length === 24")
+    assert "abcd" in text_page.panel() and "What it looked at" in text_page.panel()
 
 
 @pytest.mark.parametrize(
@@ -293,6 +314,33 @@ def test_it_fits_the_screen_and_can_be_read(page, size, scheme, fragment):
     dark = page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 29)"
     assert dark == (scheme == "dark")
     assert page.complaints() == []
+
+
+def test_until_it_is_ready_the_page_says_what_is_done_and_what_went_wrong(browser, desks):
+    preparing = Preparing(stage="laying out the map", total=6)
+    running = Running(make_app(preparing))
+    page = Page(browser, f"{running.url}/")
+    try:
+        browser.get(page.url)
+        page.until("document.getElementById('stage-name').textContent === 'Laying out the map…'")
+        assert page.run("return document.getElementById('progress').hasAttribute('value')") is False
+        preparing("laying out the map", 3, 6)
+        page.until("document.getElementById('progress').value === 0.5")
+        preparing.error = "the run is damaged; refine again"
+        page.until("document.querySelector('#cover .error')?.innerText.includes('refine again')")
+        preparing.error, preparing.desk = None, desks["pictured"]
+        page.open().until("document.getElementById('cover').hidden")
+    finally:
+        running.stop()
+
+
+def test_a_mistaken_address_is_a_sentence_with_a_way_back(page):
+    page.open("#item=99999")
+    page.until("document.querySelector('#panel .error')")
+    assert "There is no item 99999" in page.panel()
+    page.find("#panel button").click()
+    page.until("document.querySelector('.cards') && entourage.state.value.item === undefined")
+    assert "MAP@R" in page.panel() and "→" in page.panel()
 
 
 def test_what_is_read_from_files_is_never_markup(page, text_page):

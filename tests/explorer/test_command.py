@@ -76,6 +76,9 @@ def test_a_run_of_train_is_shown_by_its_test_pictures(tmp_path, pictures, starte
     preparing = started[0][0]
     assert preparing.error is None, preparing.error
     assert preparing.desk.summary["kind"] == "pictures" and preparing.desk.summary["points"] == 36
+    file = next(pictures.rglob("*.png"))  # the run knows its encoder
+    (told,) = preparing.desk.queries(file.read_bytes(), file.name, preparing.desk.usual)["queries"]
+    assert len(told["after"]["rows"]) == 12 and told["attention"]["rows"]
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,11 @@ def test_the_methods_begin_where_the_run_was_kept_and_go_elsewhere(client, desks
     kept = client.get("/api/items/5").json()
     usual = {name: methods["fitted"][name] for name in ("k", "steps", "blend")}
     fitted = client.get("/api/items/5", params={"method": "fitted"} | usual).json()
-    assert fitted["after"]["rows"] == kept["after"]["rows"]
+    assert fitted["after"]["rows"] == kept["after"]["rows"] and fitted["attention"] == kept["attention"]
+    fewer = client.get("/api/items/5", params={"method": "fitted"} | usual | {"k": 4}).json()["attention"]
+    assert len(fewer["rows"]) == 4 and sum(fewer["weights"][0]) == pytest.approx(1, abs=1e-3)
     raw = client.get("/api/items/5", params={"method": "raw"}).json()
-    assert raw["after"]["rows"] == kept["before"]["rows"]
+    assert raw["after"]["rows"] == kept["before"]["rows"] and raw["attention"] is None  # it looks at nobody
     others = [
         client.get("/api/items/5", params={"method": name, "k": 4, "steps": 1, "blend": 0.0}).json()["after"]
         for name in ("alpha-qe", "universal")

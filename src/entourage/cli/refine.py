@@ -10,17 +10,19 @@ import typer
 from entourage.cli.options import (
     At,
     DataOptions,
+    Engine,
     IdColumn,
     Json,
     LabelColumn,
     Overwrite,
     PathColumn,
+    RayAddress,
     Root,
+    check_engine,
     cutoffs,
     data_options_of,
 )
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
-from entourage.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -143,16 +145,8 @@ def refine(
             help="Of a store or a large .npy: where to keep what is done, to be resumed. Default: beside the output.",
         ),
     ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(help="ray: refine a folder of .parquet files on a Ray cluster. Default: in this process."),
-    ] = None,
-    ray_address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="With --engine ray: HOST:PORT of the cluster's head. Default: this machine alone."
-        ),
-    ] = None,
+    engine: Engine = None,
+    ray_address: RayAddress = None,
     partitions: Annotated[
         int | None,
         typer.Option(
@@ -238,6 +232,7 @@ def _stages(
     """What refines in stages, in this process or on a cluster; None: nothing, it is refined in memory."""
     from entourage.runs.streamed.refine import is_streamed, refine_streamed
 
+    check_engine(engine, of_ray)
     if engine == "ray":
         from entourage.engine.refine import check_folder_to_refine, refine_on_ray
 
@@ -245,11 +240,6 @@ def _stages(
         is_streamed(request, in_memory_only)  # refuses what cannot be followed
         address, partitions = of_ray.values()
         return functools.partial(refine_on_ray, address=address, partitions=partitions)
-    if engine is not None:
-        raise InputError(f"--engine is {engine}; wanted ray, or no --engine for this process")
-    for option, value in of_ray.items():
-        if value is not None:
-            raise InputError(f"{option} is {value} without a cluster; add --engine ray, or leave it out")
     return refine_streamed if is_streamed(request, in_memory_only) else None
 
 

@@ -87,12 +87,16 @@ def join(sets: Sequence[Items], names: Sequence[str]) -> Items:
         seen |= dict.fromkeys(np.asarray(items.ids).tolist(), name)
     first = sets[0]
     columns: dict[str, Any] = {
-        column: None if any(part is None for part in parts) else np.concatenate(parts)
-        for column in _COLUMNS[type(first)]
-        for parts in [[column_of(items, column) for items in sets]]
+        column: _joined([column_of(items, column) for items in sets]) for column in _COLUMNS[type(first)]
     }
     if isinstance(first, ImageFiles):
         return ImageFiles(first.root, **columns)
     if isinstance(first, Embeddings):
         return Embeddings(**columns, named=first.named)
     return ImageArray(**columns)
+
+
+def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    """One column after the other; None where a set lacks it."""
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if len(known) == len(parts) else None

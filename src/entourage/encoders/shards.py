@@ -1,4 +1,4 @@
-"""Many pictures into one file of vectors, shard by shard; an interrupted run resumes with the missing shards.
+"""Many pictures into a file of vectors, or a folder of them; an interrupted run resumes with the missing shards.
 
     OUT.parts/plan.json    what is embedded, and by what: shards of another run are never mixed in
     OUT.parts/00000.npz    a shard: its rows, their vectors, and the paths of pictures that cannot be decoded
@@ -11,7 +11,7 @@ import functools
 import hashlib
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -28,24 +28,47 @@ from entourage.encoders.saving import encoder_fingerprint
 from entourage.errors import EntourageWarning, FileError, InputError
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.runtime.warnings import warn_caller
-from entourage.stores import WorkFolder, check_streamable, whole_file, write_blocks
+from entourage.stores import (
+    WorkFolder,
+    check_streamable,
+    is_folder,
+    whole_file,
+    write_blocks,
+    write_parquet_folder,
+)
 from entourage.stores.documents import read_arrays, read_document
 from entourage.stores.filenames import PLAN
 from entourage.values import without_direction
 
-__all__ = ["EmbeddedFile", "embed_to_file", "parts_of"]
+__all__ = ["EmbeddedFile", "Plan", "embed_to_file", "parts_of", "write_shard"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the shards of a run are made, wherever each of them is."""
+
+    parts: Path
+    """The folder for them."""
+    fingerprint: str
+    """What is embedded, and by what: a shard of anything else is none of this run."""
+    shard_size: int
+    workers: int | None
+    device: str | None
+    strict: bool
 
 
 @dataclass(frozen=True)
 class EmbeddedFile:
-    """The file that was written."""
+    """What was written."""
 
     path: Path
-    """The file."""
+    """The file, or the folder of files."""
     count: int
     """How many vectors it holds."""
     dim: int
     """Their dimensions."""
+    total: int
+    """How many pictures there were."""
     corrupt: list[str]
     """Paths of the pictures that cannot be decoded, and are left out."""
 
@@ -80,9 +103,10 @@ def embed_to_file(
     resume: bool = False,
     overwrite: bool = False,
     strict: bool = False,
+    by: Callable[[Plan, list[int]], Iterable[int]] | None = None,
     progress: ShowProgress = None,
 ) -> EmbeddedFile:
-    """Write the unit vectors of an image set, with ids and labels, to a file.
+    """Write the unit vectors of an image set, with ids and labels, to a file or a folder of them.
 
     Whatever ends a run early, its finished shards stay in `parts_of(out)`, to be resumed.
 
@@ -93,7 +117,7 @@ def embed_to_file(
     images : ImageSet or Embeddings
         What is embedded.
     out : path-like
-        A .npz, .parquet or .npy file.
+        A .npz, .parquet or .npy file; a name without an ending is a folder of .parquet files, one for each shard.
     splits : array of str, shape (N,), optional
         The split that each item is from, for a column of the file.
     shard_size : int
@@ -108,6 +132,9 @@ def embed_to_file(
         Whether to replace the file, or the shards of an interrupted run.
     strict : bool
         Whether a picture that cannot be decoded raises CorruptImage; if not, it is left out of the file.
+    by : callable, optional
+        Who makes the shards that are missing: called as by(plan, numbers), it calls `write_shard` for each number,
+        here or elsewhere, and yields the numbers as they are done. Default: this process, one after the other.
     progress : bool or callable, optional
         True shows progress on standard error; a callable is called as progress(title, done, total).
 
@@ -118,13 +145,15 @@ def embed_to_file(
     """
     out, parts = check_streamable(out, overwrite=overwrite), parts_of(out)
     made_by = encoder_fingerprint(encoders)
-    plan = {"entourage": __version__, "fingerprint": _fingerprint(made_by, images, shard_size)}
-    options = {"shard_size": shard_size, "workers": workers, "device": device, "strict": strict}
+    plan = Plan(parts.absolute(), _fingerprint(made_by, images, shard_size), shard_size, workers, device, strict)
     with WorkFolder(parts) as work:
         _begin(work, plan, resume=resume, overwrite=overwrite)
         try:
             _forget_unusable(parts, shard_rows(len(images), shard_size), strict=strict)
-            _write_missing(parts, encoders, images, options, progress)
+            if by is None:
+                _write_missing(plan, encoders, images, progress)
+            else:
+                _follow(by, plan, images, progress)
             written = _join(parts, out, images, splits, shard_size, made_by, overwrite=overwrite)
         except BaseException:
             if not _finished(parts):  # nothing to go on with
@@ -144,7 +173,7 @@ def _fingerprint(made_by: str, images: Items, shard_size: int) -> str:
     return digest.hexdigest()
 
 
-def _begin(work: WorkFolder, plan: dict[str, str], *, resume: bool, overwrite: bool) -> None:
+def _begin(work: WorkFolder, plan: Plan, *, resume: bool, overwrite: bool) -> None:
     parts = work.path
     if resume and not parts.exists():
         raise FileError(f"there is no {parts} to resume from; run without --resume to start")
@@ -153,12 +182,12 @@ def _begin(work: WorkFolder, plan: dict[str, str], *, resume: bool, overwrite: b
             raise FileError(
                 f"{parts} holds an interrupted run; resume it (--resume), or start again (--overwrite, or delete it)"
             )
-        if resume and _read_plan(parts).get("fingerprint") not in (plan["fingerprint"], None):
+        if resume and _read_plan(parts).get("fingerprint") not in (plan.fingerprint, None):
             raise FileError(
                 f"{parts} belongs to other pictures, models or shard sizes; resume with the same ones, or delete it"
             )
     if not (resume and (parts / PLAN).exists()):
-        work.begin(PLAN, plan)
+        work.begin(PLAN, {"entourage": __version__, "fingerprint": plan.fingerprint})
         work.keep()
 
 
@@ -167,15 +196,53 @@ def _read_plan(parts: Path) -> dict[str, str]:
     return read_document(parts / PLAN, dict) if (parts / PLAN).exists() else {}
 
 
+def write_shard(plan: Plan, number: int, encoders: Sequence[Encoder | CallableEncoder], images: Items) -> None:
+    """Embed one shard, and write it beside the others.
+
+    Parameters
+    ----------
+    plan : Plan
+        As `embed_to_file` has made it.
+    number : int
+        Which shard.
+    encoders : sequence of Encoder
+    images : ImageSet or Embeddings
+        All of them; FileError unless encoders and images are those of the plan.
+    """
+    if _fingerprint(encoder_fingerprint(encoders), images, plan.shard_size) != plan.fingerprint:
+        raise FileError(
+            f"shard {number} of {plan.parts} would be made of other pictures, or by another model, than the rest; all "
+            "machines must see the same files under the same names"
+        )
+    _write_missing(plan, encoders, images, None, [number])
+
+
+def _follow(
+    by: Callable[[Plan, list[int]], Iterable[int]], plan: Plan, images: Items, progress: Progress | None
+) -> None:
+    places = shard_rows(len(images), plan.shard_size)
+    missing = _missing(plan, images)
+    done, total = 0, sum(len(places[number]) for number in missing)
+    for number in by(plan, missing) if missing else ():
+        done += len(places[number])
+        if progress:
+            progress("embedding", done, total)
+
+
+def _missing(plan: Plan, images: Items) -> list[int]:
+    count = len(shard_rows(len(images), plan.shard_size))
+    return [number for number in range(count) if not _shard(plan.parts, number).exists()]
+
+
 def _write_missing(
-    parts: Path,
+    plan: Plan,
     encoders: Sequence[Encoder | CallableEncoder],
     images: Items,
-    options: dict[str, Any],
     progress: Progress | None,
+    missing: list[int] | None = None,
 ) -> None:
-    count = len(shard_rows(len(images), options["shard_size"]))
-    missing = [number for number in range(count) if not _shard(parts, number).exists()]
+    missing = _missing(plan, images) if missing is None else missing
+    options: dict[str, Any] = {name: getattr(plan, name) for name in ("shard_size", "workers", "device", "strict")}
     streams = [
         embed_shards(encoder, images, shards=missing, progress=_titled(progress, k, len(encoders)), **options)
         for k, encoder in enumerate(encoders)
@@ -183,7 +250,7 @@ def _write_missing(
     for number, of_each in zip(missing, zip(*streams, strict=True), strict=True):
         rows, vectors = _ensemble([(shard.rows, shard.vectors) for shard in of_each])
         corrupt = dict.fromkeys(path for shard in of_each for path in shard.corrupt)
-        with whole_file(_shard(parts, number)) as temporary, temporary.open("wb") as file:
+        with whole_file(_shard(plan.parts, number)) as temporary, temporary.open("wb") as file:
             np.savez(file, rows=rows, vectors=vectors, corrupt=np.array(list(corrupt), dtype=str))
 
 
@@ -230,14 +297,21 @@ def _join(
         raise InputError(
             f"none of the {len(images)} pictures can be decoded ({next(iter(corrupt))} is the first); check the files"
         )
-    blocks = (shard["vectors"] for shard in _shards(parts, places) if len(shard["rows"]))
     columns = {name: column_of(images, name) for name in ("labels", "cameras", "sequences")} | {"split": splits}
-    known = {name: values[rows] for name, values in columns.items() if values is not None}
+    held = {name: values for name, values in columns.items() if values is not None}
+    full = (shard for shard in _shards(parts, places) if len(shard["rows"]))
+    if is_folder(out):
+        held["ids"] = np.asarray(images.ids)
+        each = ((part["vectors"], {name: held[name][part["rows"]] for name in held}) for part in full)
+        write_parquet_folder(out, each, encoder=encoder, overwrite=overwrite)
+        return EmbeddedFile(out, len(rows), dim, len(images), list(corrupt))
+    blocks = (shard["vectors"] for shard in full)
+    known = {name: values[rows] for name, values in held.items()}
     if out.suffix.lower() == ".npy" and known.keys() & {"cameras", "sequences"}:
         _warn_of_lost_columns(out)
     ids = np.asarray(images.ids)[rows]
     write_blocks(out, blocks, dim, ids, encoder=encoder, overwrite=overwrite, **known)
-    return EmbeddedFile(out, len(rows), dim, list(corrupt))
+    return EmbeddedFile(out, len(rows), dim, len(images), list(corrupt))
 
 
 def _warn_of_lost_columns(out: Path) -> None:

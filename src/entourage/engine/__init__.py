@@ -1,4 +1,4 @@
-"""The same refinement on a cluster: shards in, partitions in between, shards out; Ray does the work.
+"""The same work on a cluster: shards in, partitions in between, shards out; Ray does it.
 
 cluster.py      tasks on Ray, or in this process: the one module that knows Ray
 parts.py        what tasks leave for each other, in a folder that all machines share
@@ -8,4 +8,5 @@ copies.py       near-identical items counted once, wherever they are
 edges.py        how items sit in the graph, and the weights that follow
 steps.py        the steps of refinement, and shards of refined vectors
 refine.py       all of it in order
+embed.py        pictures to shards of vectors, a task for each
 """

@@ -43,17 +43,24 @@ class InProcess:
 
 
 class RayCluster:
-    """Tasks on the Ray cluster that this process is connected to, a processor each."""
+    """Tasks on the Ray cluster that this process is connected to, a processor each.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    gpus : bool
+        Whether each task has a graphics card, too, if the cluster has any.
+    """
+
+    def __init__(self, gpus: bool = False) -> None:
         import ray
 
-        self._ray = ray
-        self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._ray, there = ray, ray.cluster_resources()
+        self._gpus = int(gpus and there.get("GPU", 0) >= 1)
+        self.workers = max(1, int(there.get("GPU" if self._gpus else "CPU", 1)))
 
     def each(self, work: Callable[..., Any], numbers: Iterable[int], *given: Any) -> Iterator[tuple[int, Any]]:
         """Only some tasks ahead of what is taken: however many there are, their results do not pile up here."""
-        task = self._ray.remote(num_cpus=1, max_retries=_RETRIES)(work)
+        task = self._ray.remote(num_cpus=1, num_gpus=self._gpus, max_retries=_RETRIES)(work)
         shared = [self._ray.put(each) for each in given]
         waiting: dict[Any, int] = {}
         left = iter(numbers)
@@ -73,7 +80,7 @@ class RayCluster:
 
 
 @contextmanager
-def ray_cluster(address: str | None) -> Iterator[RayCluster]:
+def ray_cluster(address: str | None, gpus: bool = False) -> Iterator[RayCluster]:
     """Connect to a cluster, or start one on this machine, for the length of a `with` block.
 
     Parameters
@@ -81,19 +88,21 @@ def ray_cluster(address: str | None) -> Iterator[RayCluster]:
     address : str, optional
         HOST:PORT of its head, ray://HOST:PORT of its client server, or "auto". None: RAY_ADDRESS if it is set, else
         this machine alone. A connection that the process has already is used as it is.
+    gpus : bool
+        Whether tasks are given graphics cards, a card each, where there are any.
     """
     require("ray", "--engine ray")
     import ray
 
     if ray.is_initialized():
-        yield RayCluster()
+        yield RayCluster(gpus)
         return
     if address not in (None, "auto", "local"):
         _check_reachable(str(address))
     try:
         with _ray_faults(ray, address):
             ray.init(address=address, log_to_driver=False, **_of_this_machine(address))
-            cluster = RayCluster()
+            cluster = RayCluster(gpus)
             _check_versions(cluster)
         yield cluster
     finally:

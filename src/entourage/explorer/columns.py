@@ -10,6 +10,8 @@ from entourage.values import FloatArray, Neighbors
 
 __all__ = ["Column", "columns_of"]
 
+_MOST_COLOURED = 0.99  # the share of values that have colours of their own: one hub must not make all others look alike
+
 
 class Column(NamedTuple):
     """A value of each point."""
@@ -25,8 +27,10 @@ class Column(NamedTuple):
     def document(self) -> dict:
         """What the page is told of it."""
         known = self.values[np.isfinite(self.values)]
-        low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
-        return {"title": self.title, "says": self.says, "signed": self.signed, "low": low, "high": high}
+        low, most = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+        high = float(np.quantile(known, _MOST_COLOURED)) if known.size else 1.0
+        told = {"title": self.title, "says": self.says, "signed": self.signed}
+        return told | {"low": low, "high": high if high > low else most, "most": most}
 
 
 def columns_of(scene: Scene) -> dict[str, Column]:

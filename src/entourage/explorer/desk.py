@@ -27,13 +27,12 @@ class Desk:
     Parameters
     ----------
     scene : Scene
-    encoder : str, optional
+    encoder : Encoder, optional
         What makes vectors of dropped pictures and texts; see queries.py.
     """
 
-    def __init__(self, scene: Scene, encoder: str | None = None) -> None:
-        self.scene, self.methods, self._encoder = scene, Methods(scene), Encoder(encoder)
-        self._encoder.check()
+    def __init__(self, scene: Scene, encoder: Encoder | None = None) -> None:
+        self.scene, self.methods, self._encoder = scene, Methods(scene), encoder or Encoder(None)
         self.thumbnail = functools.lru_cache(_PICTURES_KEPT)(self._thumbnail)
 
     def prepare(self) -> "Desk":
@@ -69,7 +68,7 @@ class Desk:
     @property
     def usual_method(self) -> str:
         """What dropped queries are refined by: the run's own refiner, where it can refine one."""
-        return "fitted" if self.scene.explains else "universal"
+        return next(name for name in ("fitted", "universal", "raw") if name in self.methods.offered)
 
     @property
     def usual(self) -> Settings:

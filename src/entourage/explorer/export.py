@@ -98,7 +98,7 @@ def _of_group(scene: Scene, rows: IntArray) -> dict[str, np.ndarray]:
         found[f"{when}_others"] = moved_ranks(points[other], scene.pool[other], near[when][0] - start)
         found[f"{when}_right"] = np.array([scene.right(int(row), near[when][0][at]) for at, row in enumerate(rows)])
     if scene.explains:
-        looked = attended(scene, rows)
+        looked = attended(scene.context_of(rows), start)
         found |= {f"attention_{name}": np.asarray(values) for name, values in looked._asdict().items()}
     return found
 

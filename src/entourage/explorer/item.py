@@ -6,8 +6,9 @@ import numpy as np
 
 from entourage.explorer.methods import Methods, Settings
 from entourage.explorer.neighbourhood import SHOWN, attended, moved_ranks, ranked
-from entourage.explorer.scene import Scene
+from entourage.explorer.scene import Scene, Weighing
 from entourage.neighbors import SearchIndex
+from entourage.refiner.context import Context
 from entourage.values import Embeddings, IntArray
 
 __all__ = ["item_view", "names_of", "query_view"]
@@ -42,7 +43,7 @@ def item_view(scene: Scene, methods: Methods, row: int, settings: Settings | Non
     view = _rankings(scene, (before, pool), (after, after_pool))
     for when in ("before", "after"):
         view[when]["right"] = scene.right(row, view[when]["rows"])
-    looked = _attention(scene, row)
+    looked = _attention(scene, row) if settings is None else _attention_by(scene, row, refined.weighing, settings.steps)
     mentioned = {row, *view["before"]["rows"], *view["after"]["rows"], *(looked or {"rows": []})["rows"]}
     return {"row": row, "scores": _scores(scene, row), "attention": looked, **view, "names": names_of(scene, mentioned)}
 
@@ -53,8 +54,11 @@ def query_view(scene: Scene, methods: Methods, query: Embeddings, settings: Sett
     view = _rankings(scene, (query, scene.pool["before"]), (refined.refine(query), refined.pool))
     for when in ("before", "after"):
         view[when]["right"] = [-1] * len(view[when]["rows"])
-    mentioned = {*view["before"]["rows"], *view["after"]["rows"]}
-    return {"place": _place(scene, view), **view, "names": names_of(scene, mentioned)}
+    looked = None
+    if refined.weighing is not None:
+        looked = _looked(refined.weighing.context_of_queries(query, scene.pool["before"]), scene, settings.steps)
+    mentioned = {*view["before"]["rows"], *view["after"]["rows"], *(looked or {"rows": []})["rows"]}
+    return {"place": _place(scene, view), "attention": looked, **view, "names": names_of(scene, mentioned)}
 
 
 def names_of(scene: Scene, rows: Any) -> dict[int, dict[str, str | None]]:
@@ -91,15 +95,24 @@ def _scores(scene: Scene, row: int) -> list[float] | None:
 def _attention(scene: Scene, row: int) -> dict[str, Any] | None:
     """Whom the point attends to, and why; None where it was refined by something else."""
     if scene.explains:
-        found = attended(scene, np.array([row]))
-        looked = found.document()
-        return looked | {"weights": [looked["weights"]], "steps": scene.run.n_steps, "length": found.rows.shape[1]}
+        return _attention_by(scene, row, scene.weighing, scene.run.n_steps)
     if not scene.run.has_refiner or row >= scene.n_items:
         return None
     kept = scene.run.attention_of([row])  # (T, 1, k)
     rows = scene.pool["before"].rows_of(kept.neighbor_ids[0]) + scene.pool_start
     weights = [[round(float(each), 4) for each in step[0]] for step in kept.weights]
     return {"rows": rows.tolist(), "weights": weights, "steps": len(weights), "length": len(rows)}
+
+
+def _attention_by(scene: Scene, row: int, by: Weighing | None, steps: int) -> dict[str, Any] | None:
+    """Whom the point attends to by another method; None where that weighs nobody, or takes no step."""
+    return None if by is None or not steps else _looked(scene.context_of(np.array([row]), by), scene, steps)
+
+
+def _looked(context: Context, scene: Scene, steps: int) -> dict[str, Any]:
+    found = attended(context, scene.pool_start)
+    looked = found.document()
+    return looked | {"weights": [looked["weights"]], "steps": steps, "length": found.rows.shape[1]}
 
 
 def _place(scene: Scene, view: dict[str, Any]) -> list[list[float]]:

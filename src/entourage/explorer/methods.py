@@ -14,8 +14,8 @@ import numpy as np
 
 from entourage.baselines.expansion import expand_queries
 from entourage.errors import InputError
-from entourage.explorer.scene import Scene
-from entourage.neighbors import SearchIndex, own_gallery_rows, search
+from entourage.explorer.scene import Scene, Weighing
+from entourage.neighbors import SearchIndex, search
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
@@ -23,9 +23,10 @@ from entourage.refiner.network import Manner
 from entourage.refiner.universal import universal_network
 from entourage.values import Embeddings, FloatArray, Neighbors
 
-__all__ = ["MOST_NEIGHBORS", "MOST_STEPS", "Methods", "Refined", "Settings"]
+__all__ = ["MOST_NEIGHBORS", "MOST_REFINED", "MOST_STEPS", "Methods", "Refined", "Settings"]
 
 MOST_NEIGHBORS, MOST_STEPS = 40, 8
+MOST_REFINED = 200_000  # points of a pool that is refined again for a slider; a larger one takes minutes
 _ALPHA = 3.0
 _KEPT = 3  # refined pools: each is as large as the vectors
 
@@ -47,6 +48,8 @@ class Refined:
     pool: SearchIndex
     refine: Callable[[Embeddings], Embeddings]
     """Queries (n, d) from outside the pool, refined against it."""
+    weighing: Weighing | None = None
+    """How it weighs neighbours, where it does."""
 
 
 class Methods:
@@ -73,12 +76,20 @@ class Methods:
         }
         if self._scene.explains:
             known["fitted"] = {"title": "Fitted"} | _defaults(self._own_manner, steps)
-        return {name: {"settings": ["k", "steps", "blend"]} | each for name, each in known.items()}
+        sliders = ["k", "steps", "blend"]
+        if len(self._scene.pool["before"]) > MOST_REFINED:
+            known, sliders = {name: each for name, each in known.items() if name in ("raw", "fitted")}, []
+        return {name: {"settings": sliders} | each for name, each in known.items()}
 
     def check(self, settings: Settings) -> Settings:
         """Refuse what is not offered."""
         if settings.method not in self.offered:
             raise InputError(f"the method is {settings.method!r}; wanted one of {', '.join(self.offered)}")
+        if settings.method == "fitted" and not self.offered["fitted"]["settings"] and settings != self.kept:
+            raise InputError(
+                f"the pool has {len(self._scene.pool['before']):,} points, and is not refined again beyond "
+                f"{MOST_REFINED:,}; wanted the settings of the run: {self.kept}"
+            )
         if not 1 <= settings.k <= MOST_NEIGHBORS:
             raise InputError(f"k is {settings.k}; wanted 1 to {MOST_NEIGHBORS} neighbours")
         if not 0 <= settings.steps <= MOST_STEPS:
@@ -99,6 +110,8 @@ class Methods:
 
     def _refined(self, settings: Settings) -> Refined:
         pool = self._scene.pool["before"]
+        if settings == self.kept:
+            return self._as_kept(settings)
         if settings.method == "raw" or settings.steps == 0:
             return Refined(pool, lambda queries: queries)
         if settings.method == "alpha-qe":
@@ -110,6 +123,27 @@ class Methods:
         """How the run's own network weighs neighbours in this pool."""
         by = self._scene.weighted
         return Manner(by.scorer, by.graph.neighbors.k, by.sharpness, by.blend, by.pull)
+
+    @property
+    def kept(self) -> Settings | None:
+        """The settings of the run as it was kept, where its refiner weighs neighbours."""
+        of = self.offered.get("fitted")
+        return None if of is None else Settings("fitted", of["k"], of["steps"], of["blend"])
+
+    def _as_kept(self, settings: Settings) -> Refined:
+        """The pool as the run left it; its graph is known."""
+        weighing = self._scene.weighing
+        return Refined(self._scene.pool["after"], self._refining(weighing, settings.steps), weighing)
+
+    def _refining(self, weighing: Weighing, steps: int) -> Callable[[Embeddings], Embeddings]:
+        pool = self._scene.pool["before"]
+
+        def refine(queries: Embeddings) -> Embeddings:
+            context = weighing.context_of_queries(queries, pool)
+            *_, last = context.steps(weighing.weighted.steps(steps))
+            return queries.replace_vectors(context.refined(apply_base_map(queries, weighing.base_map), *last))
+
+        return refine
 
     def _expanded(self, settings: Settings) -> Refined:
         pool, blend = self._scene.pool["before"].items, settings.blend
@@ -140,14 +174,9 @@ class Methods:
         inside = weighted.context_of_gallery()
         *_, nodes = weighted.steps(settings.steps)
         vectors = inside.refined(mapped, inside.outside, nodes)
-
-        def refine(queries: Embeddings) -> Embeddings:
-            x = apply_base_map(queries, base_map)
-            context = weighted.context_of_queries(x, own_gallery_rows(queries, pool))
-            *_, last = context.steps(weighted.steps(settings.steps))
-            return queries.replace_vectors(context.refined(x, *last))
-
-        return Refined(SearchIndex(pool.items.replace_vectors(vectors)), refine)
+        weighing = Weighing(weighted, base_map)
+        refined = SearchIndex(pool.items.replace_vectors(vectors))
+        return Refined(refined, self._refining(weighing, settings.steps), weighing)
 
     @functools.cached_property
     def _nearest(self) -> Neighbors:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from entourage.explorer.scene import Scene
 from entourage.neighbors import SearchIndex, own_gallery_rows, search
+from entourage.refiner.context import Context
 from entourage.values import Embeddings, FloatArray, IntArray
 
 __all__ = ["SHOWN", "Attended", "Ranked", "attended", "moved_ranks", "ranked"]
@@ -75,9 +75,9 @@ def moved_ranks(queries: Embeddings, pool: SearchIndex, rows: IntArray) -> IntAr
     return ranks
 
 
-def attended(scene: Scene, rows: IntArray) -> Attended:
-    """What the points in these rows (n,) attend to, all of them items or all of them of the gallery."""
-    context, graph = scene.context_of(rows), scene.weighted.graph
+def attended(context: Context, start: int) -> Attended:
+    """What n points or queries attend to; `start` is the pool's first point."""
+    graph = context.weighted.graph
     lists, similarities = graph.neighbors.rows, graph.neighbors.similarities  # (G, a)
     found = context.rows
     own = np.where(context.node < 0, -1, context.node)
@@ -89,9 +89,9 @@ def attended(scene: Scene, rows: IntArray) -> Attended:
     shared = (lists[found][..., None] == found[:, None, None, :]).any(axis=3).sum(axis=2)
     length = found.shape[1]
     return Attended(
-        graph.gallery_rows[found] + scene.pool_start,
+        graph.gallery_rows[found] + start,
         context.attention,
-        context.weights ** (1 / scene.weighted.sharpness),
+        context.weights ** (1 / context.weighted.sharpness),
         shared,
         np.broadcast_to(np.arange(1, length + 1), found.shape),
         np.where(theirs <= length, theirs, 0),

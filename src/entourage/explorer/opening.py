@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from entourage.errors import FileError, InputError
+from entourage.explorer.queries import Encoder
 from entourage.explorer.scene import Scene
 from entourage.refiner.estimator import ContextRefiner
+from entourage.runs.layout import ENCODER
 from entourage.runs.media import Media, PictureSource
 from entourage.runs.open import open_run
 from entourage.runs.refine import RefineRequest, refine, write_refinement
@@ -14,7 +16,7 @@ from entourage.runs.refinement_run import RefinementRun, open_refinement
 from entourage.runs.training_run import TrainingRun
 from entourage.runtime.progress import Progress
 
-__all__ = ["ExploreRequest", "open_scene"]
+__all__ = ["ExploreRequest", "encoder_of", "open_scene"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class ExploreRequest:
     options: dict[str, Any] = field(default_factory=dict)
     """With vectors: further fields of a RefineRequest: model, labels, pictures, texts, ..."""
     encoder: str | None = None
-    """What makes vectors of dropped pictures or texts: a run, a model, or module:function."""
+    """What makes vectors of dropped pictures or texts: a run, a model, or module:function; the run's own, if None."""
     host: str = "127.0.0.1"
     port: int = 8318
     browser: bool = True
@@ -73,6 +75,16 @@ def open_scene(request: ExploreRequest, scratch: Path, progress: Progress | None
     if isinstance(opened, TrainingRun):
         opened = _refined(opened, scratch / request.run.absolute().name, progress)
     return Scene(opened, progress)
+
+
+def encoder_of(request: ExploreRequest) -> Encoder:
+    """What makes vectors of what is dropped: the encoder that was named, or that of the run, or none."""
+    if request.encoder is not None:
+        named = Encoder(request.encoder)
+        named.check()
+        return named
+    has_own = request.run is not None and (request.run / ENCODER).is_dir()
+    return Encoder(str(request.run) if has_own else None)  # loaded when the first picture is dropped
 
 
 def _refined(trained: TrainingRun, folder: Path, progress: Progress | None) -> RefinementRun:

@@ -4,18 +4,15 @@ P points: the N items of the run and, where there is one, the M items of its gal
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.errors import FileError
+from entourage.explorer.keeping import keep_places, kept_places
+from entourage.explorer.spreading import spread
 from entourage.figures.projection import follow_steps, lay_out
-from entourage.runs.layout import MAP
 from entourage.runs.refinement_run import RefinementRun
 from entourage.runtime.progress import Progress
-from entourage.stores.atomic import whole_file
-from entourage.stores.documents import read_arrays
 from entourage.values import Embeddings, FloatArray
 
 __all__ = ["places_of"]
@@ -39,11 +36,11 @@ def places_of(run: RefinementRun, progress: Progress | None = None) -> Places:
     """
     count = len(run.items) + (0 if run.context is None else len(run.context))
     shape = (run.n_steps + 1 if run.has_refiner else 2, count, 2)
-    kept = _read(run.folder / MAP, shape)
+    kept = kept_places(run.folder, shape)
     if kept is not None:
         return kept
     places = _computed(run, shape, progress)
-    _keep(run.folder / MAP, places)
+    keep_places(run.folder, places)
     return places
 
 
@@ -57,6 +54,11 @@ def _computed(run: RefinementRun, shape: tuple[int, int, int], progress: Progres
     for step, found in enumerate(follow_steps(places[0], _later_steps(run)), start=1):
         places[step] = found
         report("laying out the map", step + 1, shape[0])
+    return np.clip(spread(_scaled(places)), -1, 1)
+
+
+def _scaled(places: Places) -> Places:
+    """The same within -1 and 1, all steps alike."""
     low, high = places.min(axis=(0, 1)), places.max(axis=(0, 1))
     places -= (low + high) / 2
     places /= max(float((high - low).max()) / 2, 1e-9)
@@ -82,20 +84,3 @@ def _later_steps(run: RefinementRun) -> Iterator[FloatArray]:
 
 def _joined(items: FloatArray, gallery: FloatArray | None) -> FloatArray:
     return items if gallery is None else np.concatenate([items, gallery])
-
-
-def _read(path: Path, shape: tuple[int, int, int]) -> Places | None:
-    """What was kept; None where nothing was, or something else."""
-    try:
-        return read_arrays(path, {"places": shape})["places"].astype(np.float32, copy=False)
-    except FileError:
-        return None
-
-
-def _keep(path: Path, places: Places) -> None:
-    """Keep the places with the run; a run that cannot be written to goes without."""
-    try:
-        with whole_file(path) as new:
-            np.savez(new, places=places)
-    except OSError:  # FileError is one
-        return

@@ -48,7 +48,7 @@ class Encoder:
         self._loaded: Any = None
 
     def check(self) -> None:
-        """Load it, if there is one, so that a wrong name is refused at the start."""
+        """Load it, if there is one: a wrong name is refused."""
         if self.name is not None and self._loaded is None:
             self._loaded = _own_function(self.name) if _is_own(self.name) else _of_pictures(self.name)
 

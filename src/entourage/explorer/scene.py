@@ -9,23 +9,26 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from entourage.errors import CorruptImage
+from entourage.explorer.keeping import keep_graph, kept_graph
 from entourage.explorer.places import places_of
 from entourage.figures.appearance import Appearance, same_label
-from entourage.neighbors import SearchIndex
+from entourage.neighbors import SearchIndex, own_gallery_rows
+from entourage.neighbors.copies import copy_similarity
 from entourage.refiner.base_map import apply_base_map
 from entourage.refiner.context import Context, WeightedGraph
+from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.network import RelationalNetwork
 from entourage.refiner.universal import universal_network
 from entourage.runs.refinement_run import RefinementRun
 from entourage.runtime.progress import Progress
 from entourage.values import Embeddings, FloatArray, IntArray, LabelArray
 
-__all__ = ["Scene"]
+__all__ = ["Scene", "Weighing"]
 
 THUMBNAIL = 160  # pixels, the longer side
 
@@ -160,25 +163,42 @@ class Scene:
     def weighted(self) -> WeightedGraph:
         """The graph of the pool, weighed."""
         mapped = apply_base_map(self.pool["before"].items, self.network.base_map)
-        k = self.run.refiner.n_neighbors_ if self.explains else self.network.n_neighbors
-        return self.network.weighted_graph(mapped, int(k), self.progress)
+        k = int(self.run.refiner.n_neighbors_ if self.explains else self.network.n_neighbors)
+        return self.network.weighted_graph(mapped, k, self.progress, self._graph(mapped, k))
 
-    def context_of(self, rows: IntArray) -> Context:
-        """What the points in these rows attend to, by the nodes of the graph."""
+    def _graph(self, mapped: Embeddings, k: int) -> Graph:
+        """The graph of the pool: searched for once, then kept with the run."""
+        kept = kept_graph(self.run.folder, mapped, k, copy_similarity(mapped))
+        if kept is not None:
+            return kept
+        found = build_graph(mapped, k, self.progress)
+        keep_graph(self.run.folder, found, k)
+        return found
+
+    @property
+    def weighing(self) -> "Weighing":
+        """How the run, as it was kept, weighs neighbours."""
+        return Weighing(self.weighted, self.network.base_map)
+
+    def context_of(self, rows: IntArray, by: "Weighing | None" = None) -> Context:
+        """What the points in these rows attend to, by the nodes of the graph; as the run was kept, if `by` is None."""
+        by = by or self.weighing
         if self.pool_start == 0 or (len(rows) and rows[0] >= self.n_items):
-            node = self.weighted.graph.stands_for[rows - self.pool_start]
-            found = self.weighted.graph.neighbors.rows[node]
-            return Context(
-                self.weighted,
-                node,
-                found,
-                self.weighted.weights[node],
-                self.weighted.pulls[node],
-                self.weighted.graph.items.vectors[:0],
-            )
-        queries = apply_base_map(self.points(rows, "before"), self.network.base_map)
-        own = self.pool["before"].rows_of(queries.ids) if queries.named else np.full(len(rows), -1)
-        return self.weighted.context_of_queries(queries, own)
+            return by.weighted.context_of_items(rows - self.pool_start)
+        return by.context_of_queries(self.points(rows, "before"), self.pool["before"])
+
+
+class Weighing(NamedTuple):
+    """A way to weigh neighbours in the pool."""
+
+    weighted: WeightedGraph
+    base_map: FloatArray | None
+    """What vectors go through first."""
+
+    def context_of_queries(self, queries: Embeddings, pool: SearchIndex) -> Context:
+        """What queries (n, d) attend to; one that is an item of the pool, by its id, never to itself."""
+        mapped = apply_base_map(queries, self.base_map)
+        return self.weighted.context_of_queries(mapped, own_gallery_rows(queries, pool))
 
 
 def _numbers(names: LabelArray) -> bool:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from entourage.explorer.app import Preparing, make_app
 from entourage.explorer.desk import Desk
 from entourage.explorer.export import export_page
-from entourage.explorer.opening import ExploreRequest, open_scene
+from entourage.explorer.opening import ExploreRequest, encoder_of, open_scene
 from entourage.runtime.addresses import bound_socket, is_loopback
 from entourage.runtime.progress import Progress
 
@@ -38,7 +38,9 @@ def explore(request: ExploreRequest, announce: Callable[[str], None], *, progres
             if progress:
                 progress(title, done, total)
 
-        desk = Desk(open_scene(request, Path(scratch), note), request.encoder)  # bad input is refused before serving
+        desk = Desk(
+            open_scene(request, Path(scratch), note), encoder_of(request)
+        )  # bad input is refused before serving
         if request.export is not None:
             announce(f"Written to {export_page(desk, request.export, overwrite=request.overwrite)}")
         else:

@@ -251,7 +251,7 @@ def _weighings(
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
     blends = BLENDS + _careful_blends(settings)
     evaluators: list[Evaluator] = []
-    scorers = SCORERS
+    scorers: tuple[str, ...] = SCORERS
     for number, k in enumerate(neighbors):
         evaluators.append(Evaluator(settings, fallback, k, dense, sparse))
         for name in scorers:

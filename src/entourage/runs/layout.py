@@ -26,10 +26,10 @@ A refinement run, written by `entourage refine --run` and by the demo:
     queries.npz           the scores of each query before and after, where labels are known
     texts.json            the texts of the items, where they were given
     model/                the refiner, a model folder; none where the network of a training run refined
-    train.npz             of the demo: the vectors the refiner learned from; and four pictures, .png
+    train.npz             of the demo: the vectors the refiner learned from; encoder/, which made them; four pictures
 
 `entourage report` adds report.html to either, `entourage explore` map.npz to the latter: the places of the items in the
-plane, step by step. A model folder holds config.json and model.safetensors.
+plane, step by step, and the graph of neighbours. A model folder holds config.json and model.safetensors.
 """
 
 from pathlib import Path

@@ -14,6 +14,7 @@ _EXTRAS = {
     "huggingface_hub": "images",
     "imageio_ffmpeg": "video",
     "lancedb": "lance",
+    "psycopg": "pgvector",
     "pymilvus": "milvus",
     "pynndescent": "nn-descent",
     "pytorch_metric_learning": "train",

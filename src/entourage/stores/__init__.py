@@ -6,7 +6,7 @@ from entourage.stores.databases import open_store as open
 from entourage.stores.models import add_weights, model_config, read_model, usable_model, write_model
 from entourage.stores.paths import StrPath
 from entourage.stores.replacing import check_apart, check_file, check_folder, check_kept
-from entourage.stores.streaming import check_streamable, labels_beside, write_blocks
+from entourage.stores.streaming import check_streamable, is_folder, labels_beside, write_blocks, write_parquet_folder
 from entourage.stores.vectors import (
     check_writable_like,
     encoder_of_vectors,
@@ -28,6 +28,7 @@ __all__ = [
     "check_streamable",
     "check_writable_like",
     "encoder_of_vectors",
+    "is_folder",
     "is_store",
     "labels_beside",
     "model_config",
@@ -42,4 +43,5 @@ __all__ = [
     "write_json",
     "write_like",
     "write_model",
+    "write_parquet_folder",
 ]

@@ -73,7 +73,7 @@ PLAN = "plan.json"
 DONE = "done.json"
 PARTS = "parts"  # where tasks of a cluster leave theirs
 
-# A folder of refined Parquet files; readers of such folders pass over names that begin so.
+# A folder of Parquet files, refined or embedded; readers of such folders pass over names that begin so.
 PARQUET = "_entourage.json"
 
 # Every folder of ours holds CONFIG, RUN, PLAN or PARQUET, its mark: a JSON object with the key "entourage".
@@ -96,7 +96,7 @@ WRITTEN = {
         [*_OF_A_MODEL, *_OF_TRAINING, *_IN_TRAINING, *(name for folder in _IN_TRAINING for name in _model_in(folder))],
         rf"{TENSORBOARD}/events\.out\.tfevents\.[^/]*",
     ),
-    RUN: _any_of([*_OF_REFINEMENT, *_model_in(MODEL), TRAIN, *DEMO_PICTURES.values()]),
+    RUN: _any_of([*_OF_REFINEMENT, *_model_in(MODEL), TRAIN, ENCODER, *_model_in(ENCODER), *DEMO_PICTURES.values()]),
     PLAN: _any_of(
         [PLAN, DONE, f"{DONE}.new"],
         r"\d{5,}\.npz",

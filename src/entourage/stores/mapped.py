@@ -3,6 +3,7 @@
 N items, d dimensions.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +97,18 @@ def mapped_array(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArra
     if path.exists():
         array: NDArray[Any] = np.load(path, mmap_mode="r+", allow_pickle=False)
         if array.shape == shape and array.dtype == dtype:
+            _allot(path)
             return array
-    return np.lib.format.open_memmap(path, "w+", np.dtype(dtype), shape)
+    array = np.lib.format.open_memmap(path, "w+", np.dtype(dtype), shape)
+    _allot(path)
+    return array
+
+
+def _allot(path: Path) -> None:
+    """Take the room that a file says it has: a mapped page for which a full disk has none would end the process."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def _from_halves(raw: NDArray[np.float16], rows: IntArray, factors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,33 +1,35 @@
-"""Vectors written block by block, so that only one block of them is ever in memory."""
+"""Vectors written block by block, so that only one block of them is ever in memory; to a file, or a folder of them."""
 
 import csv
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from entourage import __version__
 from entourage.errors import FileError
-from entourage.stores.atomic import Outputs
+from entourage.stores.atomic import Outputs, new_folder, write_json
 from entourage.stores.columns import ENCODER
+from entourage.stores.filenames import PARQUET
 from entourage.stores.paths import StrPath
-from entourage.stores.replacing import check_file, check_kept
+from entourage.stores.replacing import check_file, check_folder, check_kept
 from entourage.values import LabelArray
 
-__all__ = ["check_streamable", "labels_beside", "write_blocks"]
+__all__ = ["check_streamable", "is_folder", "labels_beside", "write_blocks", "write_parquet_folder"]
 
 FORMATS = (".npz", ".parquet", ".npy")
 
 
 def check_streamable(target: StrPath, *, overwrite: bool, inputs: Sequence[StrPath | None] = ()) -> Path:
-    """Raise FileError unless `write_blocks` can write this file.
+    """Raise FileError unless `write_blocks` can write this file, or `write_parquet_folder` this folder.
 
     Parameters
     ----------
     target : str or path-like
-        A name that ends in .npz, .parquet or .npy.
+        A name that ends in .npz, .parquet or .npy; one without an ending is a folder.
     overwrite : bool
         Whether files that exist may be replaced.
     inputs : sequence of paths
@@ -39,16 +41,28 @@ def check_streamable(target: StrPath, *, overwrite: bool, inputs: Sequence[StrPa
         The same path.
     """
     target = Path(target)
+    if is_folder(target):
+        check_kept((target,), inputs)
+        return check_folder(target, overwrite=overwrite)
     if target.suffix.lower() not in FORMATS:
         raise FileError(
-            f"the output {target} ends in {target.suffix or 'nothing'}; vectors are written to {', '.join(FORMATS)}: "
-            "choose one of them"
+            f"the output {target} ends in {target.suffix}; vectors are written to {', '.join(FORMATS)}, or to a folder "
+            "of .parquet files, whose name has no ending: choose one of them"
         )
     beside = labels_beside(target) if target.suffix.lower() == ".npy" else None
     check_kept((target, beside), inputs)
     if beside is not None:
         check_file(beside, overwrite=overwrite, ours=_is_of_labels)
     return check_file(target, overwrite=overwrite)
+
+
+def is_folder(target: StrPath) -> bool:
+    """Whether an output is a folder of .parquet files: its name has no ending.
+
+    >>> is_folder("shop/vectors"), is_folder("vectors.npz")
+    (True, False)
+    """
+    return not Path(target).suffix
 
 
 def labels_beside(target: StrPath) -> Path:
@@ -102,6 +116,32 @@ def write_blocks(
             with new.open("wb") as file:
                 _write_array(file, blocks, (len(ids), dim))
             _write_csv(beside, columns)
+
+
+def write_parquet_folder(
+    target: StrPath,
+    shards: Iterable[tuple[NDArray[np.float32], Mapping[str, LabelArray]]],
+    *,
+    encoder: str | None = None,
+    overwrite: bool = True,
+) -> None:
+    """Write vectors as a folder of .parquet files, which appears whole or not at all.
+
+    Parameters
+    ----------
+    target : str or path-like
+        The folder.
+    shards : iterable of (array of shape (n_i, d), dict)
+        Each becomes a file: vectors, and columns (n_i,) such as ids and labels, by their names in the plural.
+    encoder : str, optional
+        As in `write_blocks`.
+    overwrite : bool
+        Whether a folder of ours that is there is replaced.
+    """
+    with new_folder(target, overwrite=overwrite) as new:
+        write_json(new / PARQUET, {"entourage": __version__, "encoder": encoder})
+        for number, (vectors, columns) in enumerate(shards):
+            _write_parquet(new / f"{number:05}.parquet", [vectors], vectors.shape[1], dict(columns), encoder)
 
 
 def _write_npz(

@@ -8,33 +8,40 @@ export class Camera {
     this.x = 0;
     this.y = 0;
     this.zoom = 1;
-    this.width = 1;
-    this.height = 1;
+    this.resize(1, 1);
   }
 
-  resize(width, height) {
-    this.width = width;
-    this.height = height;
+  /** `top` and `bottom`: pixels that are covered there, so that the map is shown between them. */
+  resize(width, height, top = 0, bottom = 0) {
+    Object.assign(this, { width, height, top, bottom });
+  }
+
+  /** The middle of what is free of the screen. */
+  get middle() {
+    return [this.width / 2, (this.top + this.height - this.bottom) / 2];
   }
 
   /** Pixels of one unit of the plane. */
   get unit() {
-    return 0.46 * Math.min(this.width, this.height) * this.zoom;
+    return 0.485 * Math.max(Math.min(this.width, this.height - this.top - this.bottom), 60) * this.zoom;
   }
 
   /** For the graphics card: from the plane to -1..1. */
   get clip() {
-    return { x: this.x, y: this.y, sx: (2 * this.unit) / this.width, sy: (2 * this.unit) / this.height };
+    const shift = (this.height / 2 - this.middle[1]) / this.unit; // of the middle, in the plane
+    return { x: this.x, y: this.y - shift, sx: (2 * this.unit) / this.width, sy: (2 * this.unit) / this.height };
   }
 
   /** Where a place of the plane is on the screen. */
   toScreen(x, y) {
-    return [this.width / 2 + (x - this.x) * this.unit, this.height / 2 - (y - this.y) * this.unit];
+    const [px, py] = this.middle;
+    return [px + (x - this.x) * this.unit, py - (y - this.y) * this.unit];
   }
 
   /** Which place of the plane is here on the screen. */
   toPlane(px, py) {
-    return [this.x + (px - this.width / 2) / this.unit, this.y - (py - this.height / 2) / this.unit];
+    const [middle, centre] = this.middle;
+    return [this.x + (px - middle) / this.unit, this.y - (py - centre) / this.unit];
   }
 
   pan(dx, dy) {
@@ -43,7 +50,7 @@ export class Camera {
   }
 
   /** Zoom such that what is at px, py stays there. */
-  zoomAt(factor, px = this.width / 2, py = this.height / 2) {
+  zoomAt(factor, px = this.middle[0], py = this.middle[1]) {
     const [x, y] = this.toPlane(px, py);
     this.zoom = Math.max(0.6, Math.min(NEAREST, this.zoom * factor));
     const [nowX, nowY] = this.toPlane(px, py);

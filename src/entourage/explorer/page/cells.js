@@ -46,12 +46,11 @@ export class Cells {
       label === null ? null : [this.mark(code), el("span", { class: "name" }, label)],
       sign ? el("span", { class: "sign", title: says, "aria-label": says }, sign) : null,
     );
-    const texts = this.page.data.scene.kind === "pictures" ? [] : [el("span", { class: "id" }, name?.id ?? "")];
     const link = el(
       "a",
       { href: this.page.addressOf({ item: row, view: undefined }), title: name?.text ?? name?.id ?? "", data: { row } },
       el("span", { class: "look" }, this.look(row, name)),
-      el("span", { class: "said" }, head, texts, notes.map((note) => el("span", { class: "note" }, note))),
+      el("span", { class: "said" }, head, notes.map((note) => el("span", { class: "note" }, note))),
     );
     return el(tag, { class: `cell ${kind}`, data: { row } }, link);
   }

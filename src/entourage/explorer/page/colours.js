@@ -4,8 +4,8 @@
 const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#3d8bc4", "#7a5195", "#4d4d4d"];
 const DARK = ["#4aa8e0", "#f08a4b", "#2fc59b", "#e39ac4", "#e6b93f", "#8fd0f5", "#b597d6", "#c4c4c4"];
 /** Cividis, from low to high. */
-const RAMP_LIGHT = ["#c9c4ae", "#a59c74", "#7d7c78", "#575d6d", "#2c4870", "#00224e"];
-const RAMP_DARK = ["#37475f", "#5b6470", "#7d7c78", "#a69d75", "#d3c064", "#fee838"];
+const RAMP_LIGHT = ["#c2ba96", "#a59c74", "#7d7c78", "#575d6d", "#2c4870", "#00224e"];
+const RAMP_DARK = ["#56698a", "#6c7684", "#858480", "#a69d75", "#d3c064", "#fee838"];
 /** Loss, no change, gain. */
 const SIGNED_LIGHT = ["#b35806", "#a8a8a8", "#1b5fa8"];
 const SIGNED_DARK = ["#ff9d4d", "#6d7278", "#6db4ff"];
@@ -25,6 +25,7 @@ export function palette(dark) {
     numbers: { labels: labels.flatMap(rgb), ramp: ramp.flatMap(rgb), signed: signed.flatMap(rgb) },
     dim: rgb(dark ? "#3a4250" : "#d5d9e0"),
     ink: dark ? "#e8ebf0" : "#1d2430",
+    quiet: dark ? "#a3adbb" : "#5a6473",
     paper: dark ? "#12161d" : "#fbfcfe",
     accent: dark ? "#ffd166" : "#111827",
   };

@@ -102,12 +102,12 @@ export class Points {
   /** The places of every step: an array of Float32Array, x and y of each point. */
   setPlaces(steps) {
     this.count = steps[0].length / 2;
-    this.buffers.steps = steps.map((places) => this.#buffer(places));
+    this.buffers.steps = steps.map((places, step) => this.#filled(this.buffers.steps?.[step], places));
   }
 
   /** Labels of points as numbers, -1 for none. */
   setCodes(codes) {
-    this.buffers.code = this.#buffer(Float32Array.from(codes));
+    this.buffers.code = this.#filled(this.buffers.code, Float32Array.from(codes));
   }
 
   /** Values before and after, one pair for each point. */
@@ -117,16 +117,17 @@ export class Points {
       pairs[2 * row] = before[row];
       pairs[2 * row + 1] = after[row];
     }
-    this.buffers.value = this.#buffer(pairs);
+    this.buffers.value = this.#filled(this.buffers.value, pairs);
   }
 
   /** Of each point: 0 hidden, 1 faint, 2 shown. */
   setShown(states) {
-    this.buffers.shown = this.#buffer(states);
+    this.buffers.shown = this.#filled(this.buffers.shown, states);
   }
 
-  #buffer(array) {
-    const buffer = this.gl.createBuffer();
+  /** A buffer with these values: the one there is, or a new one. */
+  #filled(buffer, array) {
+    buffer ??= this.gl.createBuffer();
     this.gl.bindBuffer(this.gl.ARRAY_BUFFER, buffer);
     this.gl.bufferData(this.gl.ARRAY_BUFFER, array, this.gl.STATIC_DRAW);
     return buffer;

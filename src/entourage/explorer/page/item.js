@@ -31,20 +31,20 @@ function itemHead(page, view) {
   return el(
     "div",
     { class: "who" },
-    el("span", { class: "look large" }, page.cells.look(row, name)),
+    page.data.scene.kind === "ids" ? null : el("span", { class: "look large" }, page.cells.look(row, name)),
     el(
       "dl",
       {},
       label === null ? null : [el("dt", {}, "Label"), el("dd", {}, page.cells.mark(page.data.codes[row]), " ", el("a", { href: page.addressOf({ label: page.data.codes[row], item: undefined }) }, label))],
       [el("dt", {}, "Id"), el("dd", { class: "id" }, name.id)],
-      scores ? [el("dt", {}, "Average precision"), el("dd", {}, `${percent(scores[0])} → ${percent(scores[1])} `, el("b", { class: change < 0 ? "loss" : "gain" }, sign))] : null,
+      scores ? [el("dt", {}, "Average precision"), el("dd", { class: "whole" }, `${percent(scores[0])} → ${percent(scores[1])} `, el("b", { class: change < 0 ? "loss" : "gain" }, sign))] : null,
       row >= page.data.scene.items ? [el("dt", {}, "Part of"), el("dd", {}, "the gallery")] : null,
     ),
   );
 }
 
 function queryHead(view) {
-  return el("p", { class: "quiet" }, `${view.name}: marked ✚ on the map, amid its nearest. It is refined against the gallery, but not added to it.`);
+  return el("p", { class: "lead" }, view.name, el("span", { class: "quiet" }, " · marked ✚ on the map, amid its nearest. It is refined against the gallery, but not added to it."));
 }
 
 function frames() {

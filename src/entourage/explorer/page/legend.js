@@ -3,7 +3,12 @@
 import { labelStyle } from "./colours.js";
 import { byId, el, fill, number } from "./dom.js";
 
-const MOST = 6;
+const MOST = 8;
+
+function mark(colours, code) {
+  const { colour, shape } = labelStyle(colours, code);
+  return el("span", { class: "mark", style: { color: colour }, "aria-hidden": "true" }, shape);
+}
 
 /** Describe the colouring: "label" or the name of a column. */
 export function showLegend(page, name) {
@@ -11,22 +16,23 @@ export function showLegend(page, name) {
   const { colours } = page.map;
   if (name === "label") {
     if (!codes) return fill(byId("legend"), el("p", {}, "The items have no labels."));
-    const many = scene.labels.length > MOST;
-    const order = page.map.names.order.slice(0, MOST);
-    const lines = order.map((code) => {
-      const { colour, shape } = labelStyle(colours, code);
-      const link = el("a", { href: page.addressOf({ label: code, item: undefined, view: undefined }) }, scene.labels[code]);
-      return el("li", {}, el("span", { class: "mark", style: { color: colour }, "aria-hidden": "true" }, shape), link);
+    if (scene.labels.length > MOST) {
+      const shapes = el("span", { class: "mark", "aria-hidden": "true" }, [0, 9, 18, 27].map((code) => mark(colours, code)));
+      return fill(byId("legend"), el("p", {}, shapes, ` ${number(scene.labels.length)} labels, by colour and shape`));
+    }
+    const lines = scene.labels.map((label, code) => {
+      const link = el("a", { href: page.addressOf({ label: code, item: undefined, view: undefined }) }, label);
+      return el("li", {}, mark(colours, code), link);
     });
-    const more = many ? el("p", { class: "quiet" }, `and ${number(scene.labels.length - MOST)} more, named on the map`) : null;
-    return fill(byId("legend"), el("ul", {}, lines), more);
+    return fill(byId("legend"), el("ul", {}, lines));
   }
   const column = scene.columns[name];
   const stops = column.signed ? colours.signed : colours.ramp;
   const [low, high] = page.map.value.range;
+  const { most } = column;
   const bar = el("span", { class: "ramp", style: { background: `linear-gradient(90deg, ${stops.join(", ")})` } });
   const ends = column.signed
     ? [`▼ −${(100 * high).toFixed(0)} points`, "●", `▲ +${(100 * high).toFixed(0)}`]
-    : [`small ${low.toFixed(high > 2 ? 0 : 2)}`, "", `${high.toFixed(high > 2 ? 0 : 2)} large`];
+    : [`small ${low.toFixed(high > 2 ? 0 : 2)}`, "", `${most > high ? "≥ " : ""}${high.toFixed(high > 2 ? 0 : 2)} large`];
   return fill(byId("legend"), bar, el("p", { class: "ends" }, ends.map((text) => el("span", {}, text))), el("p", { class: "quiet" }, column.says));
 }

@@ -52,5 +52,5 @@ export function takeDrops(page, found) {
     });
   }
   /** Ask again with other settings. */
-  return { again: () => last && send(last.body, last.name), forget: () => (last = null) };
+  return { ask: (text) => send(text, ""), again: () => last && send(last.body, last.name), forget: () => (last = null) };
 }

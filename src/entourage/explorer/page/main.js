@@ -49,6 +49,7 @@ async function start() {
   };
   document.title = `${scene.name} · Entourage`;
   byId("title").textContent = scene.name;
+  document.body.dataset.kind = scene.kind;
   wire();
   byId("cover").hidden = true;
   apply(state.value, new Set(["colour", "t", "x", "item", "worse", "view"]));
@@ -63,7 +64,8 @@ async function ready() {
     if (error) throw new Error(error);
     if (done) return page.source.scene();
     byId("stage-name").textContent = `${stage[0].toUpperCase()}${stage.slice(1)}…`;
-    byId("progress").value = total ? parts / total : 0;
+    if (parts && total) byId("progress").value = parts / total;
+    else byId("progress").removeAttribute("value"); // at work, nobody knows how long
     await new Promise((resume) => setTimeout(resume, 300));
   }
 }
@@ -93,7 +95,7 @@ function wire() {
   const act = actions();
   for (const [id, does] of Object.entries({ in: act.zoomIn, out: act.zoomOut, fit: act.fit, theme: act.theme, "to-set": () => state.set({ view: "set" }), "to-map": () => state.set({ view: undefined }) })) byId(id).addEventListener("click", does);
   listenToKeys(act);
-  searchBox(page, (found) => state.set({ view: undefined, region: undefined, item: undefined, label: undefined, ...found }));
+  searchBox(page, (found) => found.text !== undefined ? page.drops.ask(found.text) : state.set({ view: undefined, region: undefined, item: undefined, label: undefined, ...found }));
   page.drops = takeDrops(page, (answer) => {
     page.queries = { ...answer, at: 0 };
     state.set({ item: undefined, view: undefined, region: undefined, label: undefined });
@@ -108,6 +110,8 @@ function themed() {
   page.map.setTheme();
   byId("theme").textContent = isDark() ? "☀" : "☾";
   showLegend(page, colouring());
+  page.map.cover();
+  page.map.redraw();
 }
 
 const colouring = () => {
@@ -154,6 +158,7 @@ async function filter({ worse, label, region }) {
   page.map.filter((row) => !gains || gains[row] < -1e-9, true);
   if (region) page.selected = page.map.inside(unpacked(region));
   const chosen = region ? new Set(page.selected) : null;
+  page.map.amongThose = chosen && codes ? new Set(page.selected.map((row) => codes[row])) : null;
   if (chosen || page.map.only !== undefined) {
     page.map.shown.forEach((now, row) => {
       if (now && !(chosen ? chosen.has(row) : codes[row] === label)) page.map.shown[row] = 1;
@@ -181,8 +186,15 @@ async function showPanel() {
     else if (page.queries) openQuery();
     else await showWelcome(page, panel);
   } catch (error) {
-    if (current()) fill(panel, el("p", { class: "error" }, error.message), el("p", {}, el("button", { type: "button", onclick: showPanel }, "Try again")));
+    if (current()) showError(error);
   }
+}
+
+function showError({ message }) {
+  panel.dataset.shown = "error";
+  const said = `${message[0].toUpperCase()}${message.slice(1)}.`.replace(/([.?!])\.$/, "$1");
+  const [again, leave] = [["Try again", showPanel], ["Back to the map", () => state.set({ view: undefined, item: undefined, region: undefined, label: undefined })]].map(([text, onclick]) => el("button", { type: "button", onclick }, text));
+  fill(panel, el("p", { class: "error" }, said), el("p", { class: "by" }, leave, again));
 }
 
 const membersOf = (label) => (page.data.codes ? Array.from(page.data.codes.keys()).filter((row) => page.data.codes[row] === label) : []);
@@ -236,7 +248,7 @@ const showHover = (() => {
       const note = column && !Number.isNaN(now) ? [`${column.title}: ${column.signed ? `${now > 0 ? "+" : ""}${(100 * now).toFixed(1)} points` : now.toFixed(2)}`] : [];
       fill(box, page.cells.cell(row, names[row], { tag: "div", notes: [names[row].id, ...note] }));
       const [x, y] = at;
-      box.style.left = `${Math.min(Math.max(x + 16, 4), page.map.camera.width - 230)}px`;
+      box.style.left = `${Math.min(Math.max(x + 16, 4), page.map.camera.width - 246)}px`;
       box.style.top = `${Math.min(Math.max(y - 20, 4), page.map.camera.height - 150)}px`;
       box.hidden = false;
     }, 50);
@@ -253,14 +265,12 @@ function setMode(mode) {
 function actions() {
   const { map, timeline } = page;
   const walk = (by) => {
-    const { width, height } = map.camera;
-    const [px, py] = map.hovered >= 0 ? map.camera.toScreen(...map.place(map.hovered)) : [width / 2, height / 2];
-    const order = Array.from({ length: page.data.scene.points }, (_, row) => row).filter((row) => map.shown[row]);
-    if (!order.length) return;
-    const far = (row) => { const [x, y] = map.camera.toScreen(...map.place(row)); return (x - px) ** 2 + (y - py) ** 2; };
-    if (map.hovered < 0) map.hovered = order.reduce((best, row) => (far(row) < far(best) ? row : best), order[0]);
-    else map.hovered = order[(order.indexOf(map.hovered) + by + order.length) % order.length];
-    map.show(map.hovered);
+    const count = page.data.scene.points;
+    let row = map.hovered < 0 ? map.middle() : map.hovered;
+    if (row < 0) return;
+    if (map.hovered >= 0) do row = (row + by + count) % count; while (by && !map.shown[row]);
+    map.hovered = row;
+    map.show(row);
     map.redraw();
     showHover(map.hovered, map.camera.toScreen(...map.place(map.hovered)));
   };

@@ -71,8 +71,17 @@ export class MapView {
       byId(id).height = Math.max(1, Math.round(box.height * ratio));
     }
     this.ratio = ratio;
-    this.camera.resize(box.width, box.height);
+    const [tools, timeline] = ["tools", "timeline"].map((id) => byId(id).getBoundingClientRect());
+    this.camera.resize(box.width, box.height, Math.max(tools.bottom - box.top, 0), Math.max(box.bottom - timeline.top, 0));
+    this.cover();
     this.redraw();
+  }
+
+  /** Note what covers the map, so that no name is written beneath. */
+  cover() {
+    const box = byId("stage").getBoundingClientRect();
+    const rects = ["legend", "timeline", ...byId("tools").children].map((each) => (each.getBoundingClientRect ? each : byId(each)).getBoundingClientRect());
+    this.covered = rects.filter((rect) => rect.width).map((rect) => [rect.left - box.left - 4, rect.top - box.top - 2, rect.right - box.left + 4, rect.bottom - box.top + 2]);
   }
 
   /** Colour by a column: mode "label", "signed" or "ramp", values before and after, and the range they are shown in. */
@@ -90,7 +99,11 @@ export class MapView {
 
   /** Which points are shown: may(row) is true for those that are; the others are faint, or hidden. */
   filter(may, hide) {
-    for (let row = 0; row < this.shown.length; row++) this.shown[row] = may(row) ? SHOWN : hide ? HIDDEN : FAINT;
+    this.drawn = 0; // how many are drawn, by which they are large or small
+    for (let row = 0; row < this.shown.length; row++) {
+      this.shown[row] = may(row) ? SHOWN : hide ? HIDDEN : FAINT;
+      if (this.shown[row] !== HIDDEN) this.drawn++;
+    }
     this.points?.setShown(this.shown);
     this.redraw();
   }
@@ -124,11 +137,20 @@ export class MapView {
     return this.#places().nearest(x, y, NEAR / this.camera.unit, (row) => this.shown[row] !== HIDDEN);
   }
 
+  /** The point nearest to the middle of what is seen, or -1 if none is shown. */
+  middle() {
+    for (let radius = NEAR; ; radius *= 2) {
+      const found = this.#places().nearest(this.camera.x, this.camera.y, radius / this.camera.unit, (row) => this.shown[row] !== HIDDEN);
+      if (found >= 0 || radius > 10 * (this.camera.width + this.camera.height) * this.camera.zoom) return found;
+    }
+  }
+
   /** Bring a point into view, if it is not. */
   show(row) {
     const [px, py] = this.camera.toScreen(...this.place(row));
     const { width, height } = this.camera;
-    if (px > 40 && py > 60 && px < width - 40 && py < height - 90) return;
+    const { top, bottom } = this.camera;
+    if (px > 20 && py > top && px < width - 20 && py < height - bottom) return;
     [this.camera.x, this.camera.y] = this.place(row);
     this.#moved();
   }
@@ -178,10 +200,10 @@ export class MapView {
   }
 
   get size() {
-    const crowd = Math.sqrt(2000 / Math.max(this.data.scene.points, 400));
-    const room = Math.max(0.6, Math.min(1, Math.min(this.camera.width, this.camera.height) / 640));
-    const base = Math.max(2.2, Math.min(10, 9 * crowd * room));
-    return Math.min(18, base * this.camera.zoom ** 0.35) * this.ratio;
+    const crowd = (2000 / Math.max(this.drawn ?? this.data.scene.points, 800)) ** 0.36;
+    const room = Math.max(0.65, Math.min(1, Math.min(this.camera.width, this.camera.height) / 640));
+    const base = Math.max(1.5, 8.5 * crowd * room);
+    return Math.min(18, base * this.camera.zoom ** 0.4) * this.ratio;
   }
 
   #drawPoints() {
@@ -194,8 +216,9 @@ export class MapView {
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.camera.width, this.camera.height);
     if (this.names) {
-      const style = (code) => (this.value.mode === "label" ? labelStyle(this.colours, code).colour : this.colours.ink);
-      const options = { style, paper: this.colours.paper, only: this.only, may: (code) => this.mayName(code) };
+      const style = (code) => (this.value.mode === "label" ? labelStyle(this.colours, code).colour : this.colours.quiet);
+      const covered = [...(this.covered ?? []), ...this.#marked()];
+      const options = { style, paper: this.colours.paper, only: this.only, may: (code) => this.mayName(code), covered, size: this.size / this.ratio };
       this.named = this.names.draw(context, this.camera, this.step, options);
     }
     if (this.focus) this.#drawFocus(context);
@@ -204,9 +227,16 @@ export class MapView {
     if (this.lasso) this.#drawLasso(context);
   }
 
-  /** Whether a label is named: not where one alone is looked at. */
+  /** Boxes around what is marked. */
+  #marked() {
+    const rows = this.focus ? [this.focus.row, ...this.focus.near.map(({ row }) => row)] : [];
+    return rows.map((row) => this.camera.toScreen(...this.place(row))).map(([x, y]) => [x - 9, y - 9, x + 9, y + 9]);
+  }
+
+  /** Whether a label is named: all are, unless one alone or some points are looked at. */
   mayName(code) {
-    return this.only === undefined || code === this.only;
+    if (this.only !== undefined) return code === this.only;
+    return !this.amongThose || this.amongThose.has(code);
   }
 
   #ring(context, [x, y], radius, width) {
@@ -232,8 +262,19 @@ export class MapView {
       context.lineWidth = 1.2;
       context.stroke();
     }
+    for (const { row, right } of this.focus.near) this.#frame(context, this.camera.toScreen(...this.place(row)), right);
     context.setLineDash([]);
     this.#ring(context, from, 11, 3);
+  }
+
+  /** A small ring as the frame of a neighbour in the list: solid if right, dashed if wrong, dotted if not known. */
+  #frame(context, [x, y], right) {
+    context.beginPath();
+    context.arc(x, y, Math.max(5, this.size / this.ratio), 0, 2 * Math.PI);
+    context.strokeStyle = right === 0 ? this.colours.signed[0] : right === 1 ? this.colours.signed[2] : this.colours.ink;
+    context.setLineDash(right === 0 ? [3, 2] : right === 1 ? [] : [1, 2]);
+    context.lineWidth = 1.8;
+    context.stroke();
   }
 
   #drawQuery(context, { place, current }) {

@@ -3,11 +3,11 @@
 import { el } from "./dom.js";
 
 const SAYS = {
-  kept: "as it was kept in the run",
-  raw: "vectors as they came",
-  "alpha-qe": "each item plus its nearest, by similarity",
-  universal: "neighbours judged by the scorer that needs no labels",
-  fitted: "neighbours judged by the refiner of this run",
+  kept: "What this run did. Choose another method to try it on this item.",
+  raw: "Nothing: vectors as they came.",
+  "alpha-qe": "Query expansion: each item plus its nearest, weighed by similarity.",
+  universal: "Neighbours are judged by the universal scorer, which needs no labels.",
+  fitted: "Neighbours are judged by the refiner of this run.",
 };
 
 /** What the state asks for: null for the run as it was kept. */
@@ -32,7 +32,7 @@ export function methodBox(page) {
   const choose = (name) => page.state.set({ method: name === "kept" ? undefined : name, k: undefined, steps: undefined, blend: undefined });
   const buttons = names.map((name) => {
     const on = (now?.method ?? "kept") === name;
-    const title = name === "kept" ? "As kept" : scene.methods[name].title;
+    const title = name === "kept" ? "This run" : scene.methods[name].title;
     return el("button", { type: "button", role: "radio", "aria-checked": String(on), title: SAYS[name], data: { method: name }, onclick: () => choose(name) }, title);
   });
   const sliders = now
@@ -41,8 +41,8 @@ export function methodBox(page) {
   return el(
     "section",
     { class: "method", "aria-label": "Method" },
-    el("div", { class: "modes", role: "radiogroup", "aria-label": "Refined by" }, buttons),
-    el("p", { class: "quiet" }, `After: ${SAYS[now?.method ?? "kept"]}.`),
+    el("div", { class: "by" }, el("span", { class: "quiet" }, "Refined by"), el("div", { class: "modes", role: "radiogroup", "aria-label": "Refined by" }, buttons)),
+    el("p", { class: "quiet" }, SAYS[now?.method ?? "kept"]),
     sliders.length ? el("div", { class: "sliders" }, sliders) : null,
   );
 }

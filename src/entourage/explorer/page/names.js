@@ -1,7 +1,11 @@
-// Names of labels on the map: at the middle of their points, none over another, more of them as one looks closer.
+// Names of labels on the map: beside their points, none over another, more of them as one looks closer.
 
 const MOST = 90;
-const FONT = "600 12px system-ui, sans-serif";
+const ROOM = 15000; // pixels for each name where all of the map is seen; less as one looks closer
+const SAMPLE = 200;
+const FONT = "600 11.5px system-ui, sans-serif";
+const HIGH = 15;
+const SMALL = 46; // pixels: a cloud of points up to this large is named beside it, a larger one amid it
 
 /** The place of each label at each step: of its points, the one nearest to their median. */
 export class Names {
@@ -16,46 +20,56 @@ export class Names {
     this.widths = new Map();
   }
 
-  #centres(step) {
+  #middles(step) {
     if (!this.kept.has(step)) this.kept.set(step, this.labels.map((_, code) => middle(this.members[code], this.steps[step])));
     return this.kept.get(step);
   }
 
-  /** Where a label is at a step that may lie between two. */
+  /** Where a label is at a step that may lie between two, and how far most of its points are from there: [x, y, far]. */
   place(code, step) {
     const low = Math.min(Math.floor(step), this.steps.length - 1);
     const high = Math.min(low + 1, this.steps.length - 1);
-    const [start, end] = [this.#centres(low)[code], this.#centres(high)[code]];
-    const share = step - low;
-    return [start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])];
+    const [start, end] = [this.#middles(low)[code], this.#middles(high)[code]];
+    return start.map((value, at) => value + (step - low) * (end[at] - value));
   }
 
-  /** Draw those that fit. `only`: one label that is shown first; `may(code)`: whether it is shown at all. */
-  draw(context, camera, step, { style, paper, only, may }) {
-    const taken = [];
-    context.font = FONT;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    context.lineJoin = "round";
+  /**
+   * Draw those that fit. `only`: one label that is shown first; `may(code)`: whether it is shown at all; `covered`:
+   * boxes where nothing is to be drawn; `size`: of a point.
+   */
+  draw(context, camera, step, { style, paper, only, may, covered, size }) {
+    const taken = [...covered];
     const drawn = [];
+    const boxes = [];
+    const most = Math.min(MOST, Math.max(8, (camera.zoom * camera.width * camera.height) / ROOM));
+    Object.assign(context, { font: FONT, textAlign: "center", textBaseline: "middle", lineJoin: "round", strokeStyle: paper, lineWidth: 3.5 });
     const order = only === undefined ? this.order : [only, ...this.order.filter((code) => code !== only)];
     for (const code of order) {
-      if (drawn.length >= MOST) break;
+      if (drawn.length >= most) break;
       if (!may(code) || !this.members[code]?.length) continue;
-      const [x, y] = camera.toScreen(...this.place(code, step));
-      const width = this.#width(context, code);
-      const box = [x - width / 2 - 3, y - 9, x + width / 2 + 3, y + 9];
-      if (box[0] < 2 || box[1] < 2 || box[2] > camera.width - 2 || box[3] > camera.height - 2) continue;
-      if (taken.some((each) => overlaps(box, each))) continue;
+      const box = this.#boxes(context, camera, code, step, size).find((each) => inside(each, camera) && !taken.some((other) => overlaps(each, other)));
+      if (!box) continue;
       taken.push(box);
+      boxes.push(box);
       drawn.push(code);
-      context.strokeStyle = paper;
-      context.lineWidth = 4;
+      const [x, y] = [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2];
+      context.globalAlpha = 0.85;
       context.strokeText(this.#short(code), x, y);
+      context.globalAlpha = 1;
       context.fillStyle = style(code);
       context.fillText(this.#short(code), x, y);
     }
-    return { drawn, boxes: taken };
+    return { drawn, boxes };
+  }
+
+  /** Where a name may stand, the best place first: above, below or beside its points, amid them where they are many. */
+  #boxes(context, camera, code, step, size) {
+    const [x, y, far] = this.place(code, step);
+    const [px, py] = camera.toScreen(x, y);
+    const [wide, away] = [this.#width(context, code) / 2 + 3, far * camera.unit + size / 2 + HIGH / 2 + 1];
+    const at = (cx, cy) => [cx - wide, cy - HIGH / 2, cx + wide, cy + HIGH / 2];
+    const beside = [at(px, py - away), at(px, py + away), at(px + away + wide - HIGH / 2, py), at(px - away - wide + HIGH / 2, py)];
+    return away > SMALL ? [at(px, py), at(px, py - HIGH), at(px, py + HIGH), ...beside] : beside;
   }
 
   #short(code) {
@@ -69,19 +83,21 @@ export class Names {
   }
 }
 
+const inside = (box, { width, height }) => box[0] >= 2 && box[1] >= 2 && box[2] <= width - 2 && box[3] <= height - 2;
+
 const overlaps = (one, other) =>
   one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
 
-function middle(rows, places) {
-  if (!rows.length) return [0, 0];
+/** The point amid some, and the distance from it within which three quarters of them are. Of many, some tell. */
+function middle(all, places) {
+  if (!all.length) return [0, 0, 0];
+  const every = Math.ceil(all.length / SAMPLE);
+  const rows = every > 1 ? all.filter((_, at) => at % every === 0) : all;
   const median = [0, 1].map((axis) => {
     const values = Float32Array.from(rows, (row) => places[2 * row + axis]).sort();
     return values[values.length >> 1];
   });
-  let [best, found] = [Infinity, rows[0]];
-  for (const row of rows) {
-    const far = (places[2 * row] - median[0]) ** 2 + (places[2 * row + 1] - median[1]) ** 2;
-    if (far < best) [best, found] = [far, row];
-  }
-  return [places[2 * found], places[2 * found + 1]];
+  const far = Float32Array.from(rows, (row) => Math.hypot(places[2 * row] - median[0], places[2 * row + 1] - median[1]));
+  const nearest = rows[far.indexOf(Math.min(...far))];
+  return [places[2 * nearest], places[2 * nearest + 1], far.sort()[Math.floor(0.75 * far.length)]];
 }

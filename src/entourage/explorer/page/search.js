@@ -32,9 +32,10 @@ export function searchBox(page, chosen) {
 
   function show({ labels, rows, names }) {
     at = -1;
-    options = [...labels.map((label) => ({ label })), ...rows.map((item) => ({ item }))];
+    const byMeaning = page.source.live && page.data.scene.encoder && page.data.scene.kind === "texts";
+    options = [...labels.map((label) => ({ label })), ...rows.map((item) => ({ item })), ...(byMeaning ? [{ text: input.value.trim() }] : [])];
     const made = options.map((option, number) =>
-      el("li", { role: "option", id: `found-${number}`, "aria-selected": "false", onpointerdown: (event) => { event.preventDefault(); choose(option); } }, option.label !== undefined ? labelLine(option.label) : itemLine(option.item, names[option.item])),
+      el("li", { role: "option", id: `found-${number}`, "aria-selected": "false", onpointerdown: (event) => { event.preventDefault(); choose(option); } }, option.text !== undefined ? ["✚", el("span", { class: "name" }, option.text), el("span", { class: "quiet" }, "search by meaning")] : option.label !== undefined ? labelLine(option.label) : itemLine(option.item, names[option.item])),
     );
     fill(list, made.length ? made : el("li", { class: "quiet", role: "option", "aria-disabled": "true" }, "Nothing is called that."));
     list.hidden = false;

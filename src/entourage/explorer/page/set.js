@@ -11,7 +11,7 @@ export async function showSet(page, panel, { closed }) {
   const { scene } = page.data;
   const [doctor, labels] = [waiting("The doctor is looking at the vectors…"), waiting("Looking for labels to check…")];
   const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: closed }, "×");
-  const top = el("div");
+  const top = el("div", { class: "top" });
   fill(panel, el("div", { class: "bar" }, el("h2", {}, "The set"), close), el("p", { class: "quiet" }, about(scene)), top, el("h3", {}, "Will refinement help?"), doctor, el("h3", {}, "Labels to check"), labels);
   const found = await page.source.overview();
   fill(top, scores(found), tally(found, page), classes(page, found), notes(found));
@@ -50,14 +50,16 @@ function scores({ scores }) {
   ];
 }
 
-function change(difference, interval) {
+/** Whether a score rose: ▲ or ▼ beyond its interval, ≈ within it; △ or ▽ where there is none. */
+export function change(difference, interval) {
   if (!interval) return difference > 0 ? ["△", "gain"] : difference < 0 ? ["▽", "loss"] : ["≈", "level"];
   if (interval.low > 1e-9) return ["▲", "gain"];
   if (interval.high < -1e-9) return ["▼", "loss"];
   return ["≈", "level"];
 }
 
-const points = (value) => `${value < 0 ? "−" : "+"}${(100 * Math.abs(value)).toFixed(1)}`;
+/** A difference in points, with its sign. */
+export const points = (value) => `${value < 0 ? "−" : "+"}${(100 * Math.abs(value)).toFixed(1)}`;
 
 function tally({ tally }, page) {
   if (!tally) return null;
@@ -99,7 +101,7 @@ function suspects(page, { suspects, all, copies, names }) {
     el(
       "li",
       {},
-      page.cells.cell(row, names[row], { tag: "div", notes: [`trusts ${label(suggested)}: ${percent(share)}`] }),
+      page.cells.cell(row, names[row], { tag: "div", notes: [`neighbours say ${label(suggested)}: ${Math.round(100 * share)} %`] }),
       el("span", { class: "near", "aria-label": "its trusted neighbours" }, near.map((each) => page.cells.cell(each, names[each], { tag: "span" }))),
     ),
   );

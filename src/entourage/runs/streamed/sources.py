@@ -17,7 +17,7 @@ from entourage.runtime.progress import Progress
 from entourage.runtime.threads import blocks
 from entourage.stores import Outputs, check_kept, check_writable_like
 from entourage.stores.databases import Refined, Store
-from entourage.stores.mapped import MappedVectors, map_vectors
+from entourage.stores.mapped import MappedVectors, map_vectors, mapped_array
 from entourage.values import IntArray
 
 __all__ = ["FileSource", "Source", "StoreSource"]
@@ -87,7 +87,9 @@ class FileSource(Source):
 
     def write(self, work: Work, vectors: MappedVectors, refined: Rows, progress: Progress | None) -> None:
         with Outputs(overwrite=self._overwrite) as outputs:
-            array = np.lib.format.open_memmap(outputs.file(self._out), "w+", vectors.dtype, vectors.shape)
+            new = outputs.file(self._out)
+            new.unlink()  # an empty file is no array
+            array = mapped_array(new, vectors.shape, vectors.dtype)
             _fill(array, refined, 0, progress)
             del array
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from entourage import __version__
-from entourage.errors import FileError, InputError
+from entourage.errors import FileError, InputError, is_full_disk
 from entourage.stores import WorkFolder, write_json
 from entourage.stores.filenames import DONE, PLAN
 from entourage.stores.mapped import mapped_array
@@ -118,6 +118,10 @@ class Work:
         elif isinstance(error, KeyboardInterrupt):
             error.kept = self.folder  # type: ignore[attr-defined]  # for whoever tells the user
         self._work.__exit__(kind, error, traceback)
+        if is_full_disk(error) and self.folder.exists():
+            raise FileError(
+                f"there is no space left on the disk; {self.folder} holds what is done: free some, and add --resume"
+            ) from error
 
     def _begun(self) -> dict[str, Any]:
         self.tag = uuid.uuid4().hex[:10]

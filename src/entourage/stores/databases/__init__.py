@@ -1,6 +1,7 @@
-"""Where vectors live besides single files: LanceDB, Milvus, Qdrant, faiss, folders of Parquet, behind one interface.
+"""Where vectors live besides single files: LanceDB, Milvus, Qdrant, Postgres, faiss, folders of Parquet.
 
 lance://FOLDER/TABLE
+pgvector://HOST:PORT/DATABASE/TABLE                           Postgres with the extension pgvector
 milvus://FILE/COLLECTION      qdrant://FOLDER/COLLECTION      on this machine's disk
 milvus://HOST:PORT/NAME       qdrant://HOST:PORT/NAME         on a server; milvus+https, qdrant+https
 faiss:FILE                    parquet:FOLDER
@@ -16,8 +17,14 @@ from entourage.stores.paths import StrPath
 
 __all__ = ["Refined", "Store", "is_store", "open_parquet", "open_store"]
 
-_URL = re.compile(r"(lance|milvus|qdrant)(\+https)?://(.*)", re.DOTALL)
-_LIBRARIES = {"lance": "lancedb", "milvus": "pymilvus", "qdrant": "qdrant_client", "faiss": "faiss"}
+_URL = re.compile(r"(lance|milvus|pgvector|qdrant)(\+https)?://(.*)", re.DOTALL)
+_LIBRARIES = {
+    "lance": "lancedb",
+    "milvus": "pymilvus",
+    "qdrant": "qdrant_client",
+    "faiss": "faiss",
+    "pgvector": "psycopg",
+}
 _PATHS = ("faiss", "parquet")  # engines whose addresses are nothing but a path
 
 
@@ -49,7 +56,7 @@ def open_store(url: str, column: str | None = None) -> Store:
     ----------
     url : str
         lance://FOLDER/TABLE, milvus://FILE/COLLECTION, milvus://HOST:PORT/COLLECTION, qdrant://FOLDER/COLLECTION,
-        qdrant://HOST:PORT/COLLECTION, faiss:FILE or parquet:FOLDER.
+        qdrant://HOST:PORT/COLLECTION, pgvector://[USER@]HOST[:PORT]/DATABASE/TABLE, faiss:FILE or parquet:FOLDER.
     column : str, optional
         The column, field or named vector that is meant, where there are several.
 
@@ -74,6 +81,10 @@ def open_store(url: str, column: str | None = None) -> Store:
         from entourage.stores.databases.qdrant import QdrantStore
 
         return QdrantStore(address, column)
+    if engine == "pgvector":
+        from entourage.stores.databases.pgvector import PgvectorStore
+
+        return PgvectorStore(address, column)
     from entourage.stores.databases.faiss_index import FaissStore
 
     return FaissStore(address, column)
@@ -112,6 +123,6 @@ def _parsed(url: str) -> tuple[str, Address]:
     if parts is None or not place or not name:
         raise InputError(
             f"the store is {url!r}; wanted lance://FOLDER/TABLE, milvus://FILE-or-HOST:PORT/COLLECTION, "
-            "qdrant://FOLDER-or-HOST:PORT/COLLECTION, faiss:FILE or parquet:FOLDER"
+            "qdrant://FOLDER-or-HOST:PORT/COLLECTION, pgvector://HOST:PORT/DATABASE/TABLE, faiss:FILE or parquet:FOLDER"
         )
     return parts[1], Address(url, place, name, secure=bool(parts[2]))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.errors import EntourageError, StoreError, few
+from entourage.errors import EntourageError, StoreError, few, is_full_disk
 from entourage.values import FloatArray, LabelArray
 
 __all__ = [
@@ -221,6 +221,8 @@ def engine_faults(url: str) -> Iterator[None]:
     except (EntourageError, MemoryError):
         raise
     except Exception as error:  # each engine has its own tree of errors, some of them none
+        if is_full_disk(error):
+            raise StoreError(f"there is no space left on the disk for {url}; free some, and try again") from error
         text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise StoreError(f"{url} does not work: {text}; check its address, and that it is running") from error
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo docs examples images package test attack lint bench bench-quick bench-scaling bench-scale bench-serving bench-quality bench-baselines bench-intra-batch bench-divide bench-cross-image universal clean
+.PHONY: demo docs examples images package test attack lint bench bench-quick bench-scaling bench-scale bench-serving bench-quality papers universal clean
 
 demo: .venv/.train
 	$(BIN)/entourage demo --out runs/demo --overwrite
@@ -58,17 +58,10 @@ bench-serving: .venv/.dev
 bench-quality: .venv/.train
 	$(BIN)/python benchmarks/compare_real.py --half $(or $(HALF),train)
 
-bench-baselines: .venv/.train
-	$(BIN)/python benchmarks/baselines_small.py
-
-bench-intra-batch: .venv/.train
-	$(BIN)/python benchmarks/intra_batch.py
-
-bench-divide: .venv/.train
-	$(BIN)/python benchmarks/divide.py
-
-bench-cross-image: .venv/.train
-	$(BIN)/python benchmarks/cross_image.py
+# every table and figure of the papers at small scale, and the pages that show them
+papers: .venv/.train
+	$(BIN)/entourage reproduce all --small --out runs/reproduce
+	$(BIN)/python benchmarks/papers.py --take runs/reproduce/small
 
 universal: .venv/.train
 	$(BIN)/python benchmarks/make_universal.py

@@ -24,6 +24,7 @@ from entourage.cli.output import lenient_output
 from entourage.cli.plot import plot
 from entourage.cli.refine import refine
 from entourage.cli.report import report
+from entourage.cli.reproduce import reproduce
 from entourage.cli.rerank import rerank
 from entourage.cli.serve import serve
 from entourage.cli.train import train
@@ -47,6 +48,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     plot,
     report,
     explore,
+    reproduce,
     datasets,
 )
 

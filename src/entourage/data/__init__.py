@@ -43,6 +43,7 @@ _BY_PATH = ("csv", "folder", "vectors")
 NAMED = [name for name in DATASETS if name not in _BY_PATH]
 _OF_VECTORS = (".npy", ".npz", ".parquet")
 COLUMNS = ("path_column", "label_column", "id_column")  # options of what has named columns
+_LIMIT = "max_classes"
 _FOR_PROGRAMS = ("images_root", "progress")  # what a loader takes from the functions here, and nobody sets by name
 
 
@@ -61,7 +62,8 @@ def load(
         Where a dataset is looked for, by default the folder ENTOURAGE_DATA names; where the paths in a .csv start from,
         by default its own folder.
     **options
-        Options of the module that loads it.
+        Options of the module that loads it, and max_classes: so many classes of the split alone, evenly over the sorted
+        ones; of a gallery, those that the queries have then.
 
     Returns
     -------
@@ -74,8 +76,15 @@ def load(
     6
     """
     module, where = _module_and_place(name_or_path, root)
+    limit = _limit(module, options)
     _check_options(name_or_path, module, options)
-    return module.load(split, **where, **options)
+    items = module.load(split, **where, **options)
+    if limit is None:
+        return items
+    from entourage.data.selection import some_classes
+
+    queries = items if split != "gallery" else module.load("query", **where, **options)
+    return some_classes(items, limit, queries)
 
 
 def check_option_names(options: Mapping[str, Any]) -> None:
@@ -106,6 +115,7 @@ def splits(
     (('train', 'test'), ('train', 'query', 'gallery'))
     """
     module, where = _module_and_place(name_or_path, root)
+    _limit(module, options)
     _check_options(name_or_path, module, options)
     return module.splits(**where, **options) if hasattr(module, "splits") else tuple(module.EXPECTED)
 
@@ -197,6 +207,11 @@ def _module_and_place(
         return _named("vectors" if of_vectors else "folder"), {"root": path}
     check_known(name, NAMED, "the dataset", otherwise="a folder, a .csv or a file of vectors that exists")
     return _named(name), {"root": root}
+
+
+def _limit(module: ModuleType, options: dict[str, Any]) -> int | None:
+    """The option max_classes, taken out of the options, unless the loader itself has it."""
+    return None if _LIMIT in signature(module.load).parameters else options.pop(_LIMIT, None)
 
 
 def _check_options(name: str | PathLike[str], module: ModuleType, options: dict[str, Any]) -> None:

@@ -20,7 +20,18 @@ if sys.version_info >= (3, 11):
 else:  # where the same parser is installed under its first name
     import tomli as tomllib
 
-__all__ = ["check_known", "check_name", "check_options", "check_types", "closest", "from_pairs", "from_toml", "to_dict"]
+__all__ = [
+    "check_known",
+    "check_name",
+    "check_options",
+    "check_types",
+    "closest",
+    "from_pairs",
+    "from_toml",
+    "merged",
+    "read_toml",
+    "to_dict",
+]
 
 Settings = TypeVar("Settings")
 
@@ -64,13 +75,13 @@ def from_toml(
     >>> from_toml(BaselineSettings, overrides={"loss": "margin", "epochs": 3}).loss
     'margin'
     """
-    values = {} if path is None else _read(Path(path))
+    values = {} if path is None else read_toml(Path(path))
     known = sorted(setting.name for setting in fields(cls))  # type: ignore[arg-type]  # any dataclass
     for names, where in ((values, f"in {path}"), (overrides or {}, "")):
         for name in names:
             check_name(name, known, "setting", where)
     try:
-        return cls(**_tuples(cls, _merged(_merged(preset or {}, values), overrides or {})))
+        return cls(**_tuples(cls, merged(merged(preset or {}, values), overrides or {})))
     except InputError as error:
         where = f" (set in {path} or by a flag)" if path is not None else ""
         raise InputError(f"{error}{where}") from error
@@ -103,7 +114,7 @@ def from_pairs(pairs: Iterable[str]) -> dict[str, Any]:
         entry = {field: _toml_value(value)}
         for table in reversed(tables):
             entry = {table: entry}
-        values = _merged(values, entry)
+        values = merged(values, entry)
     return values
 
 
@@ -237,16 +248,21 @@ def _toml_value(text: str) -> Any:
         return text.strip()
 
 
-def _merged(values: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    """Both together, the second winning; tables are merged entry by entry."""
-    merged = dict(values)
+def merged(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Both together, the second winning; tables are merged entry by entry.
+
+    >>> merged({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}})
+    {'a': {'b': 3, 'c': 2}}
+    """
+    both = dict(values)
     for name, value in overrides.items():
-        both_tables = isinstance(value, dict) and isinstance(merged.get(name), dict)
-        merged[name] = _merged(merged[name], value) if both_tables else value
-    return merged
+        tables = isinstance(value, Mapping) and isinstance(both.get(name), Mapping)
+        both[name] = merged(both[name], value) if tables else value
+    return both
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file as it is written."""
     if path.exists() and not path.is_file():  # to read from a pipe or a device may never end
         raise FileError(f"the settings {path} are no regular file; wanted a TOML file")
     try:

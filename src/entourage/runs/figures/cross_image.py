@@ -1,7 +1,4 @@
-"""Pictures of what the blocks of a cross-image run see: gradients, attention maps, parts.
-
-Also used by benchmarks/cross_image.py, from an encoder and blocks that are no run.
-"""
+"""Pictures of what the blocks of a cross-image run see: gradients, attention maps, parts."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 

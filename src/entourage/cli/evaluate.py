@@ -1,7 +1,7 @@
 """`entourage evaluate`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -123,7 +123,13 @@ def evaluate(
         if gallery is not None:
             warn_if_one_is_refined(vectors, gallery)
     with terminal_progress(log=not as_json, patient=True) as progress:
-        rules = {"at": asked, "recall_at": recalls, "convention": convention, "no_match": no_match, "junk": junk}
+        rules: dict[str, Any] = {
+            "at": asked,
+            "recall_at": recalls,
+            "convention": convention,
+            "no_match": no_match,
+            "junk": junk,
+        }
         scores = evaluate_embeddings(items, target, **rules, nmi=nmi, seed=seed, progress=progress)
     warnings += scores.warnings
     print_warnings(warnings)

@@ -41,7 +41,7 @@ def export(
     if model is not None:
         check_kept((out,), (model,))
     refiner = None if model is None else load_refiner(model)
-    written = export_onnx(refiner, out, part=part, overwrite=overwrite)  # type: ignore[arg-type]
-    report = {"model": "universal, no labels" if model is None else str(model), "part": part}
+    written = export_onnx(refiner, out, part=part, overwrite=overwrite)
+    report: dict[str, object] = {"model": "universal, no labels" if model is None else str(model), "part": part}
     report |= {"bytes": written.stat().st_size}
     print_report(report | {"out": str(written)}, as_json, facts(report), f"Written to {written}")

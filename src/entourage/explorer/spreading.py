@@ -46,5 +46,5 @@ def _crowds(places: FloatArray) -> IntArray:
     cells = np.clip(((places + 1) / 2 * _SIDE).astype(np.int64), 0, _SIDE - 1) + 1
     side = _SIDE + 2  # with an empty cell around
     counts = np.bincount(cells[:, 0] * side + cells[:, 1], minlength=side * side).reshape(side, side)
-    around = sum(np.roll(counts, (x, y), (0, 1)) for x in (-1, 0, 1) for y in (-1, 0, 1))
+    around = np.sum([np.roll(counts, (x, y), (0, 1)) for x in (-1, 0, 1) for y in (-1, 0, 1)], axis=0)
     return np.asarray(around[cells[:, 0], cells[:, 1]])

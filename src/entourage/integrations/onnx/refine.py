@@ -81,7 +81,7 @@ class _Lists(NamedTuple):
     """(G, G) at which rank a node stands in the list of another; -1: it does not."""
     k: str
     """() how many there are."""
-    count: str
+    size: str
     """() G."""
 
 
@@ -104,7 +104,7 @@ def _refined(nodes: Nodes, scorer: RelationScorer, x: str) -> str:
     for _ in range(N_STEPS):
         z = _unit(nodes, nodes.Add(z, nodes.MatMul(weights, z)))
     blended = nodes.Add(nodes.Mul(x, BLEND), nodes.Mul(nodes.Gather(z, node, axis=0), 1 - BLEND))
-    return nodes.Where(nodes.Less(lists.count, 2), x, _unit(nodes, blended))  # one node has nobody to attend to
+    return nodes.Where(nodes.Less(lists.size, 2), x, _unit(nodes, blended))  # one node has nobody to attend to
 
 
 def _copy_similarity(nodes: Nodes, x: str) -> str:
@@ -129,7 +129,9 @@ def _stand_ins(nodes: Nodes, similarities: str, from_here_on: str) -> str:
     )
     body.rename(body.Where(body.Equal(everyone, "item"), leader, "stands"), "stands_now")
     body.rename("going", "going_on")
-    item, going, lists = (_WHOLE, []), (np.bool_, []), (_WHOLE, None)
+    item: tuple[Any, list[int]] = (_WHOLE, [])
+    going: tuple[Any, list[int]] = (np.bool_, [])
+    lists = (_WHOLE, None)
     inner = body.graph(
         "stand_ins",
         {"item": item, "going": going, "stands": lists},
@@ -252,7 +254,7 @@ def _standardised(nodes: Nodes, lists: _Lists) -> tuple[str, str]:
     spread = nodes.Pow(_exact(2), _rounded(nodes, _log2(nodes, nodes.Add(deviation, _exact(1e-6)))))
     centre = nodes.Mul(spread, _rounded(nodes, nodes.Div(mean, spread)))
     z = nodes.Div(nodes.Sub(lists.similarities, nodes.cast(centre, _FLOAT)), nodes.cast(spread, _FLOAT))
-    size = _rounded(nodes, nodes.Log(nodes.Div(nodes.cast(lists.count, _DOUBLE), nodes.cast(lists.k, _DOUBLE))))
+    size = _rounded(nodes, nodes.Log(nodes.Div(nodes.cast(lists.size, _DOUBLE), nodes.cast(lists.k, _DOUBLE))))
     return z, nodes.cast(size, _FLOAT)
 
 

@@ -2,7 +2,7 @@
 # # Five minutes: will it help, and how much?
 #
 # Scikit-learn's handwritten digits, 1,797 pictures of 8 × 8 pixels, stand in for the vectors of your encoder. Nothing
-# below is told which digit a picture shows; the labels only judge the result. `pip install entourage` is enough.
+# below is told which digit a picture shows; the labels only judge the result. The core installation is enough.
 #
 # The digits are among what the universal scorer was made from, so that these figures flatter it:
 # [what it gains](../compare.md#what-it-gains) is measured on data that it does not know.

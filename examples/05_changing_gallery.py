@@ -2,7 +2,7 @@
 # # A gallery that changes
 #
 # Items come and go every hour. `Gallery` keeps raw and refined vectors in a folder, refines again only what a change
-# reaches, and tells your own index exactly which vectors have moved. `pip install entourage` is enough.
+# reaches, and tells your own index exactly which vectors have moved. The core installation is enough.
 
 # %%
 import tempfile

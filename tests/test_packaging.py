@@ -46,7 +46,7 @@ def test_links_of_the_readme_are_absolute_where_the_project_has_an_address(tmp_p
         assert shown.strip() == written.strip()
         return
     assert all(target.startswith("https://") for target in targets)
-    assert "![" in shown and f"{source}raw/HEAD/docs/images/drift.png" in targets
+    assert "![" in shown and f"{source}raw/HEAD/docs/images/explorer.webp" in targets
     assert f"{source}blob/HEAD/docs/command-line.md" in targets
 
 
@@ -79,7 +79,7 @@ def test_all_brings_every_extra_that_users_have():
 
 
 def test_every_extra_that_a_message_names_exists_and_brings_the_library():
-    packages = {"PIL": "pillow", "faiss": "faiss-cpu"}
+    packages = {"PIL": "pillow", "faiss": "faiss-cpu", "haystack": "haystack-ai", "llama_index": "llama-index-core"}
     for library, extra in _EXTRAS.items():
         package = packages.get(library, library).replace("_", "-")
         lines = [line.replace("_", "-") for each in brought(extra) for line in EXTRAS[each]]

@@ -206,7 +206,12 @@ class SavedRefiner(BaseEstimator, ABC):
         return pushed(self.save_pretrained, repo_id, **options)
 
     def model_card(self) -> ModelCard:
-        """What there is to say of the refiner to those who find it on the hub."""
+        """What there is to say of the refiner to those who find it on the hub.
+
+        Returns
+        -------
+        ModelCard
+        """
         report, name = self.report(), type(self).__name__
         data = {"dimensions of a vector": self.n_features_in_, "numbers learned": self.n_parameters_}
         protocol = report["protocol"]

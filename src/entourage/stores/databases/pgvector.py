@@ -17,13 +17,12 @@ from entourage.stores.databases.store import BATCH, Address, Refined, Store, cho
 from entourage.values import FloatArray, LabelArray
 
 if TYPE_CHECKING:
-    from psycopg import Connection
     from psycopg.sql import Composable, Identifier
 
 __all__ = ["PgvectorStore"]
 
 _MARK = "entourage: refined vectors of "
-_NUMBERS = {"vector": np.dtype(">f4"), "halfvec": np.dtype(">f2")}
+_NUMBERS: dict[str, np.dtype[Any]] = {"vector": np.dtype(">f4"), "halfvec": np.dtype(">f2")}
 _HEADER = 4  # bytes before the numbers of a vector: how many there are, and nothing
 _SECONDS = 5  # in which a server has to answer
 
@@ -165,7 +164,8 @@ class PgvectorStore(Store):
                     "vectors of one encoder"
                 )
         flat = np.frombuffer(b"".join(value[_HEADER:] for _, value in rows if value), numbers)
-        return flat.reshape(len(rows), self.dim).astype(numbers.newbyteorder("="))
+        vectors: FloatArray = flat.reshape(len(rows), self.dim).astype(numbers.newbyteorder("="))
+        return vectors
 
     # ---- what is written -----------------------------------------------------------------------------------------
 
@@ -221,12 +221,13 @@ class PgvectorStore(Store):
     # ---- how it is asked -----------------------------------------------------------------------------------------
 
     def _asked(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._connection.execute(self._sql(query), values or None).fetchall()
+        rows: list[tuple[Any, ...]] = self._connection.execute(self._sql(query), values or None).fetchall()
+        return rows
 
     def _run(self, query: str, filling: str = "", **parts: "Composable") -> None:
         self._connection.execute(self._sql(query, filling, **parts))
 
-    def _sql(self, query: str, filling: str = "", **parts: "Composable") -> "Composable":
+    def _sql(self, query: str, filling: str = "", **parts: "Composable") -> Any:
         from psycopg import sql
 
         known = {
@@ -237,16 +238,16 @@ class PgvectorStore(Store):
             "key": sql.Identifier(getattr(self, "_key", "")) if getattr(self, "_key", "") else sql.SQL(""),
             "column": sql.Identifier(self.column) if getattr(self, "column", "") else sql.SQL(""),
         }
-        return sql.SQL(query).format(**known, **parts)  # type: ignore[arg-type]  # texts of this module
+        return sql.SQL(query).format(**known, **parts)
 
 
-def _connected(address: Address) -> "Connection[Any]":
+def _connected(address: Address) -> Any:
     import psycopg
 
     who, _, place = address.place.rpartition("@")
     place, _, database = place.rpartition("/")
     host, _, port = place.rpartition(":") if re.search(r":\d+$", place) else (place, "", "")
-    given = {"user": who, "host": host, "port": port, "dbname": database}
+    given: dict[str, Any] = {"user": who, "host": host, "port": port, "dbname": database}
     try:
         return psycopg.connect(
             autocommit=True, connect_timeout=_SECONDS, **{name: value for name, value in given.items() if value}

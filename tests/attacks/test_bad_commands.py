@@ -31,6 +31,7 @@ NEEDED = {
     "plot": ["drift", "nothing", "--out", "out.png"],
     "refine": ["v.npz", "--out", "out.npz"],
     "report": ["nothing"],
+    "reproduce": ["nothing"],
     "rerank": ["v.npz", "--gallery", "v.npz", "--out", "lists.npz"],
     "serve": ["--gallery", "shop", "--port", "0"],
     "train": ["v.npz", "--out", "out", "--epochs", "1"],

@@ -131,7 +131,7 @@ def test_more_can_be_measured_at_any_number_of_items(inside):
         ("v.npz --methods raw --at 0", "--at is 0; wanted whole numbers"),
         ("v.npz --methods raw --at 600", "recall@600 was asked for, but a query has only"),
         ("v.npz --methods raw,nothing", "unknown method 'nothing'; wanted one of all, raw"),
-        ("v.npz --methods raw --split thirds", "--split is thirds, not half, and cannot be used as a file: thirds is"),
+        ("v.npz --methods raw --split thirds", "--split is thirds, not half, and cannot be used as a column or a file"),
         ("v.npz --methods raw --split no.txt", "no.txt does not exist"),
         (
             "v.npz --methods raw --split bad.txt",

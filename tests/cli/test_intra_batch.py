@@ -159,7 +159,7 @@ def test_a_preset_trains_a_resnet_with_max_pooling(tmp_path):
         ),
         (
             "train glyphs --out new --preset cub",
-            "unknown preset 'cub' of this system; wanted none, as there are none to choose from",
+            "unknown preset 'cub' of this system; wanted one of cars-ms, cub-ms, ",
         ),
         ("train glyphs --out new --system student", "teacher is empty; wanted the folder of a run"),
         (f"train {GLYPHS} --out new --system student --set teacher=plain", "plain has no network in it"),

@@ -52,5 +52,5 @@ def test_an_unknown_stride_is_refused():
 
 
 def test_an_unknown_pooling_is_refused():
-    with pytest.raises(InputError, match=r"pooling is 'median'; wanted one of average, max, gem$"):
+    with pytest.raises(InputError, match=r"pooling is 'median'; wanted one of average, max, average\+max, gem$"):
         SmallResNet(pooling="median")

@@ -85,7 +85,7 @@ def test_a_name_without_an_ending_is_a_folder_that_refine_takes(birds, tasks, en
     refused = run(f"{command} --out there {engine}")
     assert refused.exit_code == 2 and "there exists already; choose another name or allow" in refused.stderr
     document(run(f"{command} --out there {engine} --overwrite"))
-    document(run("refine there --out refined --json"))
+    assert run("refine there --out refined --json").exit_code == 0  # and says that there are few of them
     assert sorted(files(birds / "refined")) == sorted(files(birds / "there"))
 
 

@@ -13,7 +13,12 @@ ROOT = Path(entourage.__file__).parent
 NAMES = {getattr(layout, name) for name in layout.__all__ if name.isupper()}
 NAMED_IN = {"runs/layout.py", "stores/filenames.py"}
 # A config.json of a Hugging Face model is another file of that name.
-OTHERS = {"encoders/hub.py": {"config.json"}}
+# Files of other libraries that happen to have the same names.
+OTHERS = {
+    "encoders/hub.py": {"config.json"},
+    "encoders/resnet_weights.py": {"config.json", "model.safetensors"},
+    "integrations/sentence_transformers.py": {"model.safetensors"},
+}
 
 
 def spelled(source: str) -> set[str]:

@@ -67,8 +67,8 @@ def test_a_full_disk_is_a_507_and_changes_nothing(client, gallery, monkeypatch):
 
 def test_serving_needs_no_torch(tmp_path):
     code = (
-        "from tests.label_free import Absent\n"
-        "import sys; sys.meta_path.insert(0, Absent())\n"
+        "from tests.label_free import LEARNING, Absent\n"
+        "import sys; sys.meta_path.insert(0, Absent(LEARNING))\n"
         "import numpy as np\n"
         "from entourage import Gallery\n"
         "from entourage.serve import make_app\n"

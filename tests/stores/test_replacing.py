@@ -118,7 +118,7 @@ def test_a_folder_of_ours_with_something_of_the_users_is_never_overwritten(tmp_p
             for name in ("train.npz", "items.npz", "00001.npz", "query.png", "texts.json", "model")
         ),
         *(("config.json", f"encoder/{name}") for name in ("log.jsonl", "encoder", "events.out.tfevents.1")),
-        *(("run.json", name) for name in ("config.json", "encoder", "log.jsonl", "model.safetensors", "00001.npz")),
+        *(("run.json", name) for name in ("config.json", "log.jsonl", "model.safetensors", "00001.npz")),
         *(("plan.json", name) for name in ("2024.npz", "items.npz", "config.json", "report.html")),
     ],
 )

@@ -16,7 +16,7 @@ def export(
     model: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[MODEL]",
+            metavar="MODEL",
             help="A folder written by `entourage fit`. Default: the universal refiner, which needs no labels.",
         ),
     ] = None,

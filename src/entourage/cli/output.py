@@ -84,7 +84,8 @@ def _folded(text: str, indent: int) -> str:
 
 def terminal_width() -> int | None:
     """How many letters fit on a line of the terminal; None where output goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    to_a_terminal = sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if to_a_terminal else None
 
 
 def side_by_side(before: tuple[str, dict], after: tuple[str, dict]) -> "Table":

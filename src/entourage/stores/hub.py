@@ -100,7 +100,7 @@ def pushed(
     from huggingface_hub import HfApi
 
     with TemporaryDirectory() as temporary:
-        folder = Path(temporary) / "model"
+        folder = Path(temporary) / "pushed"
         save(folder)
         api = HfApi(token=token)
         message = commit_message or "Written by entourage"

@@ -14,12 +14,12 @@ from entourage.systems.encoder_training import EncoderTraining, encoder_training
 from entourage.systems.settings import EncoderSettings
 from entourage.systems.trained import is_refitted
 
-__all__ = ["train_encoder"]
+__all__ = ["fit_and_refit"]
 
 Result = TypeVar("Result")
 
 
-def train_encoder(
+def fit_and_refit(
     train: Callable[[EncoderTraining], Result], images: Items, settings: EncoderSettings, **options: Any
 ) -> Result:
     """Train an encoder by a system, and once more on all classes if the settings ask for it.

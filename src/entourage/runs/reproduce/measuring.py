@@ -11,7 +11,7 @@ from entourage.evaluation.names import RECALL_AT, RECALL_AT_WITH_EXCLUSIONS
 from entourage.neighbors import search
 from entourage.runs.reproduce.making import Making, Order
 from entourage.runtime.config import check_known
-from entourage.values import Embeddings, Neighbors
+from entourage.values import Embeddings, Neighbors, brief
 
 if TYPE_CHECKING:
     from entourage.encoders.protocol import FeatureMapEncoder
@@ -27,6 +27,8 @@ class Sets(NamedTuple):
 
     queries: Embeddings
     gallery: Embeddings | None
+
+    __repr__ = brief
 
 
 def measure(how: str, making: Making, order: Order, metrics: Iterable[str]) -> dict[str, Any]:

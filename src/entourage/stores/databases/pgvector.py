@@ -242,7 +242,7 @@ class PgvectorStore(Store):
         return sql.SQL(query).format(**known, **parts)
 
 
-def _connected(address: Address) -> "Connection[Any]":
+def _connected(address: Address) -> Any:
     import psycopg
 
     who, _, place = address.place.rpartition("@")

@@ -13,7 +13,7 @@ from entourage.data.image_set import Items
 from entourage.runtime.progress import shows_progress
 from entourage.systems.baseline.settings import BaselineSettings
 from entourage.systems.encoder_training import EncoderTraining
-from entourage.systems.refitting import train_encoder
+from entourage.systems.refitting import fit_and_refit
 from entourage.systems.trained import RunOptions, TrainedEncoder
 
 if TYPE_CHECKING:
@@ -57,4 +57,4 @@ def train_baseline(
             optimizer=training.optimizer(training.loss_group(criterion)),
         )
 
-    return train_encoder(train, images, settings, **run)
+    return fit_and_refit(train, images, settings, **run)

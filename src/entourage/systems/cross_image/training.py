@@ -27,7 +27,7 @@ from entourage.systems.cross_image.probe import GradientProbe
 from entourage.systems.cross_image.settings import CrossImageSettings
 from entourage.systems.encoder_training import EncoderTraining
 from entourage.systems.parts import NotedBatches
-from entourage.systems.refitting import train_encoder
+from entourage.systems.refitting import fit_and_refit
 from entourage.systems.trained import RunOptions, TrainedEncoder
 from entourage.training.losses import build_loss
 
@@ -75,7 +75,7 @@ def train_cross_image(
             _keep(training.folder, objective.blocks)
         return trained
 
-    return train_encoder(train, images, settings, **run)
+    return fit_and_refit(train, images, settings, **run)
 
 
 def hardest_pairs(similarity: Tensor, codes: Tensor, negatives: int | None) -> Tensor | None:

@@ -28,7 +28,7 @@ from entourage.systems.divide_and_conquer.learners import Learners
 from entourage.systems.divide_and_conquer.settings import DivideSettings
 from entourage.systems.encoder_training import EncoderTraining
 from entourage.systems.parts import NotedBatches
-from entourage.systems.refitting import train_encoder
+from entourage.systems.refitting import fit_and_refit
 from entourage.systems.trained import RunOptions, TrainedEncoder
 from entourage.training.sampling import cluster_batches
 
@@ -79,7 +79,7 @@ def train_divided(
             patience_from=settings.epochs - settings.phases.everything,  # so that it does not end before it conquers
         )
 
-    return train_encoder(train, images, settings, adapt=sliced, **run)
+    return fit_and_refit(train, images, settings, adapt=sliced, **run)
 
 
 class _Division:

@@ -25,7 +25,7 @@ from entourage.systems.intra_batch.distillation import class_probability_loss, f
 from entourage.systems.intra_batch.objective import ClassHead
 from entourage.systems.intra_batch.saving import TrainedNetwork, load_network
 from entourage.systems.intra_batch.settings import StudentSettings
-from entourage.systems.refitting import train_encoder
+from entourage.systems.refitting import fit_and_refit
 from entourage.systems.trained import RunOptions, TrainedEncoder
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def train_student(images: Items, settings: StudentSettings, **run: "Unpack[RunOp
             {"head": head}, loss, optimizer=training.optimizer({"params": learned}), depends_on=taught_by
         )
 
-    return train_encoder(train, images, settings, **run)
+    return fit_and_refit(train, images, settings, **run)
 
 
 def _loss(settings: StudentSettings, trained: TrainedNetwork, head: ClassHead, e: Tensor, features: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from entourage.systems.encoder_training import EncoderTraining
 from entourage.systems.intra_batch.objective import IntraBatchObjective
 from entourage.systems.intra_batch.saving import TrainedNetwork, save_network
 from entourage.systems.intra_batch.settings import IntraBatchSettings
-from entourage.systems.refitting import train_encoder
+from entourage.systems.refitting import fit_and_refit
 from entourage.systems.trained import RunOptions, TrainedEncoder
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def fit_intra_batch(
             save_network(training.folder / NETWORK, network, overwrite=True)
         return trained, network
 
-    return train_encoder(train, images, settings, **run)
+    return fit_and_refit(train, images, settings, **run)
 
 
 def _trained_network(training: EncoderTraining, objective: IntraBatchObjective) -> TrainedNetwork:

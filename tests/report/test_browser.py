@@ -16,7 +16,9 @@ SCREENS = [(size, scheme) for size in (LAPTOP, PHONE) for scheme in ("light", "d
 
 # The contrast of every text with what lies behind it, as WCAG defines it; [contrast, text] of the weakest.
 WEAKEST = """
-const parts = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number);
+// rgb(255, 255, 255), or color(srgb 1 1 1 / 0.5) where colours are mixed
+const parts = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number)
+  .map((value, at) => (at < 3 && colour.startsWith("color(srgb") ? 255 * value : value));
 const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
   .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
   .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);

@@ -17,7 +17,6 @@ from entourage.stores.databases.store import BATCH, Address, Refined, Store, cho
 from entourage.values import FloatArray, LabelArray
 
 if TYPE_CHECKING:
-    from psycopg import Connection
     from psycopg.sql import Composable, Composed, Identifier
 
 __all__ = ["PgvectorStore"]

@@ -88,10 +88,11 @@ def test_copies_of_a_picture_in_a_batch_are_augmented_each_in_its_own_way(files)
 
 def test_pictures_are_prepared_as_the_settings_say(files):
     chosen = {"preprocessing": {"resize": [20, 12], "crop": "none", "random_crop": False, "flip": True}}
-    with encoder_training(files, settings(**chosen)) as training:
-        batch = next(iter(training.batches(1)))
-    assert batch.pictures.shape == (6, 3, 20, 12)
-    assert training.encoder.preprocessing == replace(Preprocessing.small((20, 12), 3), flip=True)
+    for size, seen in ((None, (20, 12)), (6, (10, 6))):
+        with encoder_training(files, settings(image_size=size, **chosen)) as training:
+            batch = next(iter(training.batches(1)))
+        assert batch.pictures.shape == (6, 3, *seen)
+        assert training.encoder.preprocessing == replace(Preprocessing.small(seen, 3), flip=True)
 
 
 @pytest.mark.parametrize(

@@ -109,12 +109,12 @@ class Preprocessing:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     def at_size(self, size: int) -> "Preprocessing":
-        """This preprocessing at another final size; the margin around the crop keeps its proportion.
+        """This preprocessing at another final size; the margin around the crop, or the picture, keeps its proportion.
 
         Parameters
         ----------
         size : int
-            The new side of what the encoder is given, in pixels.
+            The new side of what the encoder is given, in pixels; the shorter one, if nothing is cropped.
 
         Returns
         -------
@@ -127,7 +127,9 @@ class Preprocessing:
         128
         """
         if self.crop is None or self.resize is None:
-            return replace(self, resize=(size, size), crop=None)
+            height, width = (size, size) if self.resize is None else _pair(self.resize)
+            scale = size / min(height, width)
+            return replace(self, resize=(round(height * scale), round(width * scale)), crop=None)
         scale = size / min(_pair(self.crop))
         if isinstance(self.resize, tuple):
             height, width = self.resize

@@ -44,14 +44,17 @@ if find_spec("lancedb"):
 
 # %%
 if find_spec("pymilvus"):
+    from milvus_lite.server_manager import server_manager_instance as lite
     from pymilvus import MilvusClient
 
     client = MilvusClient("milvus.db")
     client.create_collection("items", dimension=X.shape[1], metric_type="COSINE")
     client.insert("items", [{"id": row, "vector": vector.tolist()} for row, vector in enumerate(X)])
-    client.close()  # a file is opened by one process at a time
+    client.close()
+    lite.release_server(os.path.abspath("milvus.db"))  # a file is opened by one process at a time
     refine("milvus://milvus.db/items")
     client = MilvusClient("milvus.db")
+    client.load_collection("items_refined")
     print("Milvus:", len(client.query("items_refined", filter="id >= 0", output_fields=["id"])), "refined entities")
     client.close()
 
@@ -72,9 +75,8 @@ if find_spec("qdrant_client"):
     client.close()
 
 # %% [markdown]
-# **Postgres** has no store of its own here and needs none: read ids and vectors, refine, write them into a second
-# column. Set `POSTGRES` to a connection string to run it. With pgvector, declare both columns as `vector(64)` and
-# write `%s::vector` with `str(list)`.
+# **Postgres** with pgvector is `pgvector://HOST/DATABASE/TABLE`. Without that extension, read ids and vectors, refine,
+# and write them into a second column; set `POSTGRES` to a connection string to run it.
 
 # %%
 if os.environ.get("POSTGRES"):

@@ -99,6 +99,23 @@ def test_in_sparse_galleries_items_are_left_as_they_are_where_the_universal_netw
     assert (fallback.blend, fallback.pull) == (1, 0), "here it brings strangers together"
 
 
+def test_labels_that_teach_nothing_leave_what_is_done_without_them(monkeypatch, short_rehearsals):
+    raw, unlearned = Scored("raw", {"recall@1": 0.9, "map@r": 0.4}), {"recall@1": 0.896, "map@r": 0.5}
+    universal = universal_network()
+    monkeypatch.setattr(learning, "_choose_base", lambda *args: (base_map.NO_MAP, [], raw, []))
+    monkeypatch.setattr(learning, "_weighings", lambda *args: [])
+    monkeypatch.setattr(learning, "scored", lambda candidate, *args: replace(raw, settings=candidate))
+    monkeypatch.setattr(learning, "_scored_universal", lambda *args: Scored("universal", unlearned))
+    monkeypatch.setattr(learning, "_network", lambda *args: "as they are")
+    found = {
+        loss: learning._learn(RefinerSettings(protect=protect), universal, [], None)[0]
+        for loss, protect in (("allowed", ()), ("protected", ("recall@1",)))
+    }
+    assert found["allowed"] is universal and found["protected"] == "as they are"
+    unlearned["recall@1"] = 0.894
+    assert learning._learn(RefinerSettings(), universal, [], None)[0] == "as they are"
+
+
 @pytest.mark.parametrize("scorer", ["universal", "adapted", "similarity"])
 def test_each_scorer_may_win(monkeypatch, short_rehearsals, scorer):
     original = evaluator.Evaluator._scores

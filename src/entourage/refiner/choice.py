@@ -74,9 +74,9 @@ class Scored(Generic[Candidate]):
         """MAP@R and half of R@1: by both, choices carry over to unseen classes better than by MAP@R alone."""
         return self.map_at_r + 0.5 * self.scores["recall@1"]
 
-    def keeps(self, floors: Mapping[str, float]) -> bool:
+    def keeps(self, floors: Mapping[str, float], allowed: float = LOSS_ALLOWED) -> bool:
         """Whether no score is below its floor by more than is allowed."""
-        return all(self.scores[name] >= floor - LOSS_ALLOWED for name, floor in floors.items())
+        return all(self.scores[name] >= floor - allowed for name, floor in floors.items())
 
     def margin(self, floors: Mapping[str, float]) -> float:
         """How far the score that does worst stands above its floor; negative where it is below."""

@@ -47,7 +47,7 @@ from entourage.refiner.rehearsal import (
     make_rehearsals,
     sparse_galleries,
 )
-from entourage.refiner.settings import RefinerSettings
+from entourage.refiner.settings import LOSS_ALLOWED, LOSS_WITHOUT_LABELS, RefinerSettings
 from entourage.refiner.universal import fit_universal, universal_network
 from entourage.refiner.voting import Votes, rehearse_votes
 from entourage.runtime.progress import Progress
@@ -205,10 +205,12 @@ def _learn(
     unprotected = best_of([*candidates, *with_bases], {"recall@1": floors["recall@1"]})
     chosen = Chosen(base, best.settings, raw, best, unprotected)
     unlearned = _scored_universal(settings, universal, rehearsals)
-    if unlearned.keeps(floors) and unlearned.worth >= best.worth:
-        return universal, Chosen(NO_MAP, unlearned.settings, raw, unlearned, unprotected)
     if best.map_at_r <= raw.map_at_r or not best.keeps(floors):
-        chosen = Chosen(NO_MAP, alone, raw, raw, unprotected)
+        best, chosen = raw, Chosen(NO_MAP, alone, raw, raw, unprotected)
+    # Labels from which nothing is learned must not make it worse than no labels.
+    allowed = LOSS_ALLOWED if best is not raw or settings.protect else LOSS_WITHOUT_LABELS
+    if unlearned.keeps(floors, allowed) and unlearned.worth >= best.worth:
+        return universal, Chosen(NO_MAP, unlearned.settings, raw, unlearned, unprotected)
     return _network(settings, fallback, chosen, dense, sparse, progress), chosen
 
 

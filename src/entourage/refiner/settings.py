@@ -5,13 +5,24 @@ from dataclasses import dataclass
 
 from entourage.evaluation.names import check_metric
 
-__all__ = ["LOSS_ALLOWED", "MOST_NEIGHBORS", "MOST_STEPS", "PURITY_OF", "RefinerSettings", "check_protected"]
+__all__ = [
+    "LOSS_ALLOWED",
+    "LOSS_WITHOUT_LABELS",
+    "MOST_NEIGHBORS",
+    "MOST_STEPS",
+    "PURITY_OF",
+    "RefinerSettings",
+    "check_protected",
+]
 
 MOST_NEIGHBORS, MOST_STEPS = 10_000, 1_000  # more is a slip, or the wish of a tampered file, and could take for ever
 PURITY_OF = 8
 """Purity is the share of so many nearest neighbours that are of an item's own class."""
 LOSS_ALLOWED = 0.002
 """How far R@1, or what is protected, may fall below the raw vectors in a rehearsal: two queries in a thousand."""
+
+LOSS_WITHOUT_LABELS = 0.005
+"""How far R@1 may fall without labels; what `fit` does where nothing that it learned may be used."""
 
 
 @dataclass(frozen=True)

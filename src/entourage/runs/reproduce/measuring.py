@@ -28,7 +28,8 @@ class Sets(NamedTuple):
     queries: Embeddings
     gallery: Embeddings | None
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 def measure(how: str, making: Making, order: Order, metrics: Iterable[str]) -> dict[str, Any]:

@@ -20,9 +20,6 @@ SCRIPTS = make.scripts()
 QUICK = {"01_five_minutes", "02_without_labels", "05_changing_gallery"}  # as they are, within seconds
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 SMALL = {"CLASSES": "16", "EPOCHS": "1", "EVERY": "4", "ITEMS": "4000"} | ONE_THREAD
-# Whose results have still to be measured (`make examples`): they leave this set when they are.
-NOT_YET_RUN = {"06_million_vectors"}
-RUN = [script for script in SCRIPTS if script.stem not in NOT_YET_RUN]
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
@@ -43,11 +40,7 @@ def test_there_are_seven_numbered_scripts():
     assert [script.name[:2] for script in SCRIPTS] == [f"{number:02}" for number in range(1, 8)]
 
 
-def test_it_is_known_which_of_them_have_not_been_run():
-    assert {script.stem for script in SCRIPTS if not script.with_suffix(".ipynb").exists()} == NOT_YET_RUN
-
-
-@pytest.mark.parametrize("script", RUN, ids=lambda script: script.stem)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_text_notebook_and_page_are_made_of_the_script_as_it_is(script):
     cells = make.cells_of(script.read_text(encoding="utf-8"))
     kept = make.printed_before(script, cells)
@@ -74,13 +67,13 @@ def test_the_notebooks_run_in_a_kernel(tmp_path, monkeypatch):
     for name, value in SMALL.items():
         monkeypatch.setenv(name, value)
     together, marks = nbformat.v4.new_notebook(), []
-    for script in RUN:
+    for script in SCRIPTS:
         cells = json.loads(script.with_suffix(".ipynb").read_text(encoding="utf-8"))["cells"]
         together.cells += [nbformat.v4.new_code_cell("%reset -f")]
         together.cells += [nbformat.v4.new_code_cell("".join(cell["source"])) for cell in cells if "outputs" in cell]
         marks.append(len(together.cells))
     nbclient.NotebookClient(together, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    for script, begin, end in zip(RUN, [0, *marks], marks, strict=False):
+    for script, begin, end in zip(SCRIPTS, [0, *marks], marks, strict=False):
         outputs = [output for cell in together.cells[begin:end] for output in cell["outputs"]]
         shown = "".join(output["text"] for output in outputs if output.get("name") == "stdout")
         assert words(shown) == words(printed(script)), script.name

@@ -50,6 +50,8 @@ class Weighing(NamedTuple):
     """b, the share of the item itself; 1 leaves it as it is."""
     pull: float = 0.0
     """c, how strongly items are pulled to their closest neighbours."""
+    n_steps: int = RefinerSettings.n_steps
+    """T, the number of steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +155,7 @@ def report_on(settings: RefinerSettings, codes: IntArray, chosen: Chosen) -> dic
         "base_map": "none" if chosen.base == NO_MAP else _described(chosen.base),
         "scorer": chosen.weighing.scorer,
         "neighbors": chosen.weighing.n_neighbors,
-        "steps": settings.n_steps,
+        "steps": chosen.weighing.n_steps,
         "sharpness": chosen.weighing.sharpness,
         "blend": chosen.weighing.blend,
         "pull": chosen.weighing.pull,

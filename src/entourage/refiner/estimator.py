@@ -239,7 +239,7 @@ class ContextRefiner(RefiningEstimator):
             network, report, votes = _fit_relational(settings, items, progress)
         self.network_, self._report, self.items_, self.votes_ = network, report, items, votes
         self.encoder_profile_ = None if items.labels is None else learn_profile(items)
-        self.n_neighbors_, self.n_steps_ = network.n_neighbors, settings.n_steps
+        self.n_neighbors_, self.n_steps_ = network.n_neighbors, report["protocol"]["steps"]
         return table, items, graph
 
     def _network_of_known(self) -> RelationalNetwork:
@@ -262,8 +262,10 @@ class ContextRefiner(RefiningEstimator):
         check_whole("n_steps", self.n_steps, 1, MOST_STEPS, none=True)
         check_whole("random_state", self.random_state, 0)
         n_neighbors = None if self.n_neighbors is None else int(self.n_neighbors)
-        n_steps = RefinerSettings.n_steps if self.n_steps is None else int(self.n_steps)
-        return RefinerSettings(n_neighbors, n_steps, int(self.random_state))
+        seed = int(self.random_state)
+        if self.n_steps is None:
+            return RefinerSettings(n_neighbors, random_state=seed)
+        return RefinerSettings(n_neighbors, int(self.n_steps), steps_asked_for=True, random_state=seed)
 
 
 def _fit_relational(

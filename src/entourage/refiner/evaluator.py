@@ -47,7 +47,7 @@ class Evaluator:
         sparse: Galleries,
     ) -> None:
         self.k, self.settings, self.fallback = k, settings, fallback
-        self.dense, self.sparse = (rehearsal_graphs(galleries, k, settings) for galleries in (dense, sparse))
+        self.dense, self.sparse = (rehearsal_graphs(galleries, k) for galleries in (dense, sparse))
         self.usual_purity = mean_purity(fallback, self.dense)
         self._shares = [self._network(fallback.scorer).share_in(each.graph) for each in self.sparse]
         self.harmless: list[Scored[Weighing]] = []
@@ -57,12 +57,11 @@ class Evaluator:
         self._refined = functools.lru_cache(maxsize=1)(self._refine)
         self._scorers = functools.cache(self._make_scorers)
 
-    def _scores(self, name: str, sharpness: float, blend: float, pull: float) -> Scored[Weighing]:
-        """How the scorer of that name does in the dense galleries; noted if it is harmless in the sparse ones."""
-        tried = Weighing(self.k, name, sharpness, blend, pull)
+    def _scores(self, tried: Weighing) -> Scored[Weighing]:
+        """How a way to weigh k neighbours does in the dense galleries; noted if it is harmless in the sparse ones."""
         in_dense, in_sparse = (
-            scored(tried, [refined(blend, pull) for refined in part], self.settings)
-            for part in self._refined(name, sharpness)
+            scored(tried, [refined(tried.blend, tried.pull, tried.n_steps) for refined in part], self.settings)
+            for part in self._refined(tried.scorer, tried.sharpness)
         )
         if in_sparse.no_worse_than(self._unrefined):
             self.harmless.append(in_dense)
@@ -80,9 +79,9 @@ class Evaluator:
         suited = replace(sparse, graph=sparse.graph.with_neighbors(manner.n_neighbors))
         refined = suited.refined(manner.scorer, manner.sharpness)
 
-        def at(blend: float, pull: float) -> ValidationGallery:
+        def at(blend: float, pull: float, n_steps: int) -> ValidationGallery:
             between = replace(network, blend=blend, pull=pull).manner(share)
-            return refined(between.blend, between.pull)
+            return refined(between.blend, between.pull, n_steps)
 
         return at
 
@@ -118,8 +117,8 @@ def _all_but_one(dense: Graphs, sparse: Graphs) -> list[tuple[Graphs, Graphs]]:
     ]
 
 
-def rehearsal_graphs(galleries: Iterable[ValidationGallery], k: int, settings: RefinerSettings) -> Graphs:
-    return [RehearsalGraph.build(gallery, k, settings.n_steps) for gallery in galleries]
+def rehearsal_graphs(galleries: Iterable[ValidationGallery], k: int) -> Graphs:
+    return [RehearsalGraph.build(gallery, k) for gallery in galleries]
 
 
 def refined_by(graphs: Graphs, scorers: Sequence[RelationScorer], sharpness: float) -> list[Refined]:

@@ -2,16 +2,16 @@
 
 In order, each with what was chosen before it: the base map (whitening by some shrinkage, then a head trained for some
 steps, then the shrinkage again) with the universal scorer; how many neighbours to attend to, and by which scorer: the
-universal one, one adapted to the edges of other rehearsals, or the similarity alone; how sharply to weigh them and how
-much to keep of the item itself; the pull. What is chosen early is tried in two ways that differ much, so that it need
-not suit the defaults of later choices.
+universal one, one adapted to the edges of other rehearsals, or the similarity alone; how many steps to take, how
+sharply to weigh neighbours and how much to keep of the item itself; the pull. What is chosen early is tried in two ways
+that differ much, so that it need not suit the defaults of later choices.
 Doing nothing is among the candidates, and so is what is done without labels. The best MAP@R + R@1 / 2 wins among those
 whose R@1 is not below that of the raw vectors, and which in sparse galleries lose at most a point of MAP@R. What a user
 protects must not fall either: where it does, larger blends are tried, which keep more of the item itself.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +48,7 @@ from entourage.refiner.rehearsal import (
     sparse_galleries,
 )
 from entourage.refiner.settings import LOSS_ALLOWED, LOSS_WITHOUT_LABELS, RefinerSettings
-from entourage.refiner.universal import fit_universal, universal_network
+from entourage.refiner.universal import fit_universal, universal_for
 from entourage.refiner.voting import Votes, rehearse_votes
 from entourage.runtime.progress import Progress
 from entourage.training.sampling import check_usable_classes, usable_classes
@@ -56,16 +56,18 @@ from entourage.values import Embeddings, label_codes, labels_of
 
 __all__ = ["fit_relational"]
 
-SHRINKAGES = (1.0, 0.8, 0.5, 0.3, 0.1, 0.03, 0.01)  # 1 is no whitening
+SHRINKAGES = (1.0, 0.8, 0.5, 0.3, 0.1, 0.03, 0.01, 0.003)  # 1 is no whitening
 HEAD_STEPS = (0, 60, 150, 300)  # 0 is no head
 SCORERS = ("universal", "adapted", "similarity")
-NEIGHBORS = (12, 32, 64, 128)  # each is tried by all scorers if the one before was the best so far
+NEIGHBORS = (12, 32, 64, 128, 256)  # each is tried by all scorers if the one before was the best so far
+STEPS = (1, 2, 3, 5, 8, 13)
 SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)
-BLENDS = (0.1, 0.2, 0.35, 0.5)
+BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5)
 PULLS = (1.0, 0.0)
 # Two ways to weigh, with which all else is chosen: few neighbours that are trusted, and many, hardly told apart.
-FEW, MANY = (4.0, 0.35, 1.0), (1.0, 0.1, 0.0)  # sharpness, blend, pull
+FEW, MANY = (4.0, 0.35, 1.0, 5), (1.0, 0.1, 0.0, 2)  # sharpness, blend, pull, steps
 MANY_NEIGHBORS = 48
+IN_SPARSE = ((0.5, 1.0), (0.75, 0.5), (0.9, 0.2), (1.0, 0.0))  # blends and pulls tried for sparser galleries
 CAREFUL_BLENDS = (0.7, 0.85)  # tried where a smaller one lowers what is protected
 
 
@@ -91,7 +93,6 @@ def fit_relational(
         How new items of the same classes were classified in a rehearsal; None where there were too few to tell.
     """
     check_usable_classes(labels_of(items))
-    universal = universal_network(settings.n_neighbors)
     codes = label_codes(labels_of(items))
     if len(usable_classes(codes)) < CLASSES_TO_LEARN_FROM:
         check_enough_to_protect(settings.protect, len(usable_classes(codes)))
@@ -99,6 +100,7 @@ def fit_relational(
         report["warnings"].append("too few classes to rehearse with: the universal scorer is used as it is")
         votes = rehearse_votes(items, lambda _: network, settings)
         return network, _with_votes(report, votes), votes
+    universal = universal_for(items, settings.n_neighbors)
     rehearsals = make_rehearsals(items, codes, settings.random_state, progress)
     check_reach(settings.protect, rehearsals)
     unmapped, chosen = _learn(settings, universal, rehearsals, progress)
@@ -110,7 +112,7 @@ def fit_relational(
         maps = learn_base_maps(teaching.vectors, codes, [chosen.base], settings.random_state)
         return replace(unmapped, base_map=maps[chosen.base])
 
-    votes = rehearse_votes(items, mapped, settings)
+    votes = rehearse_votes(items, mapped, replace(settings, n_steps=chosen.weighing.n_steps))
     return mapped(items), _with_votes(report_on(settings, codes, chosen), votes), votes
 
 
@@ -143,11 +145,12 @@ def _choose_base(
         new = [candidate for candidate in candidates() if candidate not in known]
         galleries |= _mapped_galleries(rehearsals, [c for c in new if c != NO_MAP], settings.random_state)
         for candidate in new:
-            for k, (sharpness, *ending) in probes:
-                graphs = rehearsal_graphs(galleries[candidate], k, settings)
-                refined = refined_by(graphs, [universal.scorer] * len(graphs), sharpness)
-                for blend, pull in _endings(settings, *ending):
-                    tried.append(scored(candidate, [r(blend, pull) for r in refined], settings))
+            for k, way in probes:
+                graphs = rehearsal_graphs(galleries[candidate], k)
+                refined = refined_by(graphs, [universal.scorer] * len(graphs), way[0])
+                for each in _ways(settings, k, "universal", *way):
+                    ended = [r(each.blend, each.pull, each.n_steps) for r in refined]
+                    tried.append(scored(candidate, ended, settings))
                     if tried[-1].keeps(floors):
                         break
         best = best_of(tried, floors).settings
@@ -166,9 +169,12 @@ def _careful_blends(settings: RefinerSettings) -> tuple[float, ...]:
     return CAREFUL_BLENDS if settings.protect else ()
 
 
-def _endings(settings: RefinerSettings, blend: float, pull: float) -> list[tuple[float, float]]:
-    """A blend and a pull, and with larger blends where something is protected."""
-    return [(each, pull) for each in (blend, *_careful_blends(settings))]
+def _ways(
+    settings: RefinerSettings, k: int, scorer: str, sharpness: float, blend: float, pull: float, n_steps: int
+) -> list[Weighing]:
+    """A way to weigh, and with larger blends where something is protected; with the steps that were asked for."""
+    n_steps = settings.n_steps if settings.steps_asked_for else n_steps
+    return [Weighing(k, scorer, sharpness, each, pull, n_steps) for each in (blend, *_careful_blends(settings))]
 
 
 def _mapped_galleries(rehearsals: list[Rehearsal], candidates: list[BaseMap], seed: int) -> dict[BaseMap, Galleries]:
@@ -195,7 +201,8 @@ def _learn(
     """(network without its base map, what was chosen and how it did)."""
     base, dense, raw, with_bases = _choose_base(settings, universal, rehearsals, progress)
     sparse = [gallery for r in rehearsals for gallery in sparse_galleries(r, base, settings.random_state)]
-    alone = Weighing(universal.n_neighbors, "universal", sharpness=1.0, blend=1.0)  # the base map without refinement
+    # the base map without refinement
+    alone = Weighing(universal.n_neighbors, "universal", sharpness=1.0, blend=1.0, n_steps=settings.n_steps)
     unrefined = scored(alone, dense, settings)
     floors = floors_of(settings, raw)
     choose = functools.partial(best_of, floors=floors)
@@ -215,26 +222,24 @@ def _learn(
 
 
 def _fallback(settings: RefinerSettings, universal: RelationalNetwork, sparse: Galleries) -> RelationalNetwork:
-    """What takes over in sparser galleries: the universal network, or one that leaves items as they are.
-
-    The latter where the universal one does worse in the sparse galleries than the base map alone.
-    """
-    graphs = rehearsal_graphs(sparse, universal.n_neighbors, settings)
+    """What takes over in sparser galleries: the universal scorer, moving items as far as does best there."""
+    graphs = rehearsal_graphs(sparse, universal.n_neighbors)
     refined = refined_by(graphs, [universal.scorer] * len(graphs), universal.sharpness)
-    tried = scored("universal", [each(universal.blend, universal.pull) for each in refined], settings)
-    helps = tried.map_at_r >= scored("base map alone", sparse, settings).map_at_r
-    return universal if helps else replace(universal, blend=1.0, pull=0.0)
+    tried = [scored(way, [each(*way, settings.n_steps) for each in refined], settings) for way in IN_SPARSE]
+    blend, pull = max(tried, key=lambda each: each.worth).settings
+    return replace(universal, blend=blend, pull=pull, fallback=None)
 
 
 def _scored_universal(
     settings: RefinerSettings, universal: RelationalNetwork, rehearsals: list[Rehearsal]
 ) -> Scored[Weighing]:
     """How the universal network does, as it is used without labels."""
-    _, k, *way = universal.manner()
-    graphs = rehearsal_graphs([_all_queries(rehearsal.held_out) for rehearsal in rehearsals], k, settings)
-    refined = refined_by(graphs, [universal.scorer] * len(graphs), universal.sharpness)
-    galleries = [each(universal.blend, universal.pull) for each in refined]
-    return scored(Weighing(k, "universal", *way), galleries, settings)
+    _, k, sharpness, blend, pull = universal.manner()
+    galleries = []
+    for each in rehearsal_graphs([_all_queries(rehearsal.held_out) for rehearsal in rehearsals], k):
+        manner = universal.manner(universal.share_in(each.graph))
+        galleries.append(each.refined(manner.scorer, manner.sharpness)(manner.blend, manner.pull, settings.n_steps))
+    return scored(Weighing(k, "universal", sharpness, blend, pull, settings.n_steps), galleries, settings)
 
 
 def _weighings(
@@ -247,33 +252,37 @@ def _weighings(
 ) -> list[Scored[Weighing]]:
     """Ways to weigh that do no harm in sparse galleries.
 
-    First neighbours and scorers, with few and many neighbours weighed; then sharpness, blend and pull, each with the
-    best so far.
+    First neighbours and scorers, with few and many neighbours weighed; then steps, sharpness, blend and pull, each with
+    the best so far.
     """
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
     blends = BLENDS + _careful_blends(settings)
     evaluators: list[Evaluator] = []
     scorers: tuple[str, ...] = SCORERS
     for number, k in enumerate(neighbors):
+        best = _best(evaluators, choose)
+        if number and k == NEIGHBORS[-1] and best and best.settings.n_neighbors != neighbors[number - 1]:
+            break  # as long as that is worth its time only where nothing shorter is enough
         evaluators.append(Evaluator(settings, fallback, k, dense, sparse))
         for name in scorers:
-            for sharpness, *ending in (FEW, MANY):
-                for blend, pull in _endings(settings, *ending):
-                    evaluators[-1].scores(name, sharpness, blend, pull)
+            for way in (FEW, MANY):
+                for each in _ways(settings, k, name, *way):
+                    evaluators[-1].scores(each)
         _show(progress, "choosing neighbours and scorer", number + 1, len(neighbors))
         best = _best(evaluators, choose)
         if best and best.settings.n_neighbors != k:
             scorers = ("similarity",)  # the others take long to try, and have been at their best
     best = _best(evaluators, choose)
-    chosen = best.settings if best else Weighing(evaluators[0].k, "universal", *FEW)
+    chosen = best.settings if best else _ways(settings, evaluators[0].k, "universal", *FEW)[0]
     evaluator = next(each for each in evaluators if each.k == chosen.n_neighbors)
-    for number, (name, values) in enumerate({"sharpness": SHARPNESS, "blend": blends, "pull": PULLS}.items()):
+    steps = (settings.n_steps,) if settings.steps_asked_for else STEPS
+    stages: dict[str, Sequence[Any]] = {"n_steps": steps, "sharpness": SHARPNESS, "blend": blends, "pull": PULLS}
+    for number, (name, values) in enumerate(stages.items()):
         for value in values:
-            way = chosen._asdict() | {name: value}
-            evaluator.scores(way["scorer"], way["sharpness"], way["blend"], way["pull"])
+            evaluator.scores(chosen._replace(**{name: value}))
         best = _best([evaluator], choose)
         chosen = best.settings if best else chosen
-        _show(progress, "choosing how to weigh", number + 1, 3)
+        _show(progress, "choosing how to weigh", number + 1, len(stages))
     return [each for evaluator in evaluators for each in evaluator.harmless]
 
 
@@ -293,19 +302,17 @@ def _network(
     progress: Progress | None,
 ) -> RelationalNetwork:
     """The network as chosen, still without its base map; an adapted scorer learns from all rehearsals."""
-    k, scorer, sharpness, blend, pull = chosen.weighing
+    k, scorer, sharpness, blend, pull, _ = chosen.weighing
     network = RelationalNetwork(
         unlearned_scorer(scorer, fallback), n_neighbors=k, sharpness=sharpness, blend=blend, pull=pull
     )
     if blend == 1:
         return network
-    graphs = rehearsal_graphs(dense, k, settings)
+    graphs = rehearsal_graphs(dense, k)
     network = replace(network, fallback=fallback, usual_purity=mean_purity(fallback, graphs))
     if scorer != "adapted":
         return network
-    adapted = adapted_scorer(
-        fallback.scorer, graphs, rehearsal_graphs(sparse, k, settings), settings.random_state, progress
-    )
+    adapted = adapted_scorer(fallback.scorer, graphs, rehearsal_graphs(sparse, k), settings.random_state, progress)
     return replace(network, scorer=adapted)
 
 

@@ -12,6 +12,7 @@ N items, d dimensions.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.scorer import Scorer
-from entourage.refiner.settings import PURITY_OF
+from entourage.refiner.settings import MOST_STEPS, PURITY_OF
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.training.linear_maps import class_means
@@ -184,8 +185,8 @@ def thinned(labels: LabelArray, size: int, seed: int) -> IntArray:
 # ---- candidates ----------------------------------------------------------------------------------------------------
 
 
-Refined = Callable[[float, float], ValidationGallery]
-"""A refined gallery as a function of the blend and of the pull."""
+Refined = Callable[[float, float, int], ValidationGallery]
+"""A refined gallery as a function of the blend, the pull and the number of steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,13 +195,11 @@ class RehearsalGraph:
 
     gallery: ValidationGallery
     graph: Graph
-    n_steps: int
-    """T, the number of steps."""
 
     @classmethod
-    def build(cls, gallery: ValidationGallery, n_neighbors: int, n_steps: int) -> "RehearsalGraph":
+    def build(cls, gallery: ValidationGallery, n_neighbors: int) -> "RehearsalGraph":
         """Search a gallery for its graph with so many neighbours."""
-        return cls(gallery, build_graph(gallery.items, n_neighbors), n_steps)
+        return cls(gallery, build_graph(gallery.items, n_neighbors))
 
     def edges(self) -> tuple[FloatArray, BoolArray]:
         """Relations (E, 22) of the edges that start at queries, and whether both ends are of one class (E,)."""
@@ -212,13 +211,15 @@ class RehearsalGraph:
         return relations.reshape(-1, relations.shape[-1]), (labels[rows] == labels[is_query][:, None]).ravel()
 
     def refined(self, scorer: Scorer, sharpness: float) -> Refined:
-        """The refined gallery as a function of the blend and of the pull."""
+        """The refined gallery as a function of the blend, the pull and the number of steps."""
         weighted = WeightedGraph(self.graph, scorer, sharpness, blend=0.0)
-        *_, nodes = weighted.steps(self.n_steps)
+        states = weighted.steps(MOST_STEPS, keep=True)
+        nodes = [next(states)]  # and further ones as they are asked for
         context, x = weighted.context_of_gallery(), self.gallery.items
 
-        def refined(blend: float, pull: float) -> ValidationGallery:
-            vectors = context.refined(x, context.outside, nodes, blend=blend, pull=pull)
+        def refined(blend: float, pull: float, n_steps: int) -> ValidationGallery:
+            nodes.extend(islice(states, max(n_steps + 1 - len(nodes), 0)))
+            vectors = context.refined(x, context.outside, nodes[n_steps], blend=blend, pull=pull)
             return ValidationGallery(x.replace_vectors(vectors), self.gallery.is_query)
 
         return refined

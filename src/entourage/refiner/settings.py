@@ -32,7 +32,9 @@ class RefinerSettings:
     n_neighbors: int | None = None
     """k, how many neighbours each item attends to; None leaves the choice to the recipe."""
     n_steps: int = 5
-    """T, how many steps of refinement follow one another."""
+    """T, how many steps of refinement follow one another, where nothing else is asked for or learned."""
+    steps_asked_for: bool = False
+    """Whether there must be n_steps; otherwise labels may choose another T."""
     random_state: int = 0
     """Seed of everything that is drawn at random."""
     protect: tuple[str, ...] = ()

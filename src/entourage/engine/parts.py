@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from entourage.errors import FileError
 from entourage.stores.mapped import MappedVectors
 from entourage.stores.reading import readable
-from entourage.values import FloatArray, IntArray
+from entourage.values import IntArray
 
 __all__ = ["Partitions", "Parts"]
 
@@ -98,16 +98,6 @@ class Partitions(Parts):
     def vectors(self, number: int) -> MappedVectors:
         """x of a partition, (n, d)."""
         return MappedVectors(self.kept("vectors", number), np.asarray(self.kept("factors", number)))
-
-    def of_rows(self, rows: IntArray) -> FloatArray:
-        """x (n, d) of the items that came from some rows of the input, in order of the rows."""
-        found = [
-            (own[wanted], self.vectors(number)[np.flatnonzero(wanted)])
-            for number in self.numbers
-            if (wanted := np.isin(own := np.asarray(self.kept("rows", number)), rows)).any()
-        ]
-        order = np.argsort(np.concatenate([own for own, _ in found]))
-        return np.concatenate([vectors for _, vectors in found])[order]
 
     def at(self, name: str, places: IntArray) -> NDArray[Any]:
         """Rows of an array that every partition has, at any places; "x" stands for vectors of length 1."""

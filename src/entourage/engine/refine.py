@@ -24,7 +24,7 @@ from entourage.neighbors.choice import EXACT
 from entourage.neighbors.copies import SPARE, copies_from
 from entourage.refiner.network import Manner
 from entourage.refiner.settings import RefinerSettings
-from entourage.refiner.universal import JUDGED, Forecast, as_forecast, sample_for_chance, universal_network
+from entourage.refiner.universal import JUDGED, Forecast, as_forecast, universal_network
 from entourage.runs.streamed.graph import Counted
 from entourage.runs.streamed.recipe import Recipe
 from entourage.runs.streamed.refine import StreamedRequest, StreamedResult
@@ -207,15 +207,9 @@ class _Graph:
 
     def _universal(self, settings: RefinerSettings) -> tuple[Manner, dict[str, Any]]:
         found = self._purity(JUDGED, universal_network().scorer, "forecast")
-        items = Counted(self._partitions.count)
-        sample = self._partitions.of_rows(sample_for_chance(len(items)))
-        network, report = as_forecast(settings, items, found, self._reach.method, sample)
-        if network.fallback is not None and network.n_neighbors < JUDGED:  # as lists of that length show it
-            found = self._purity(network.n_neighbors, network.fallback.scorer, "weighed")
-        return network.manner(network.share_of(found.purity)), {
-            "metrics": report["metrics"],
-            "warnings": report["warnings"],
-        }
+        items: Any = Counted(self._partitions.count)
+        network, report = as_forecast(settings, items, found, self._reach.method)
+        return network.manner(), {"metrics": report["metrics"], "warnings": report["warnings"]}
 
     def _purity(self, n_neighbors: int, scorer: Any, name: str) -> Forecast:
         k = min(n_neighbors, self.edges.k)

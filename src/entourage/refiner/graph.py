@@ -7,7 +7,6 @@ M gallery items, G distinct ones, k neighbours.
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -40,11 +39,6 @@ class Graph:
         if not self.neighbors.k:
             return np.empty((len(self.neighbors), 0, len(RELATIONS)), np.float32)
         return relation_features(self.neighbors)
-
-    @functools.cached_property
-    def chances(self) -> "dict[Any, FloatArray]":
-        """What scorers said of the edges, (G, k) each, so that none is asked twice."""
-        return {}
 
     @property
     def gallery_rows(self) -> IntArray:

@@ -48,7 +48,7 @@ from entourage.refiner.rehearsal import (
     sparse_galleries,
 )
 from entourage.refiner.settings import LOSS_ALLOWED, LOSS_WITHOUT_LABELS, RefinerSettings
-from entourage.refiner.universal import fit_universal, universal_for
+from entourage.refiner.universal import fit_universal, universal_network
 from entourage.refiner.voting import Votes, rehearse_votes
 from entourage.runtime.progress import Progress
 from entourage.training.sampling import check_usable_classes, usable_classes
@@ -65,7 +65,7 @@ SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5)
 PULLS = (1.0, 0.0)
 # Two ways to weigh, with which all else is chosen: few neighbours that are trusted, and many, hardly told apart.
-FEW, MANY = (4.0, 0.35, 1.0, 5), (1.0, 0.1, 0.0, 2)  # sharpness, blend, pull, steps
+FEW, MANY = (4.0, 0.35, 1.0), (1.0, 0.1, 0.0)  # sharpness, blend, pull
 MANY_NEIGHBORS = 48
 IN_SPARSE = ((0.5, 1.0), (0.75, 0.5), (0.9, 0.2), (1.0, 0.0))  # blends and pulls tried for sparser galleries
 CAREFUL_BLENDS = (0.7, 0.85)  # tried where a smaller one lowers what is protected
@@ -100,7 +100,7 @@ def fit_relational(
         report["warnings"].append("too few classes to rehearse with: the universal scorer is used as it is")
         votes = rehearse_votes(items, lambda _: network, settings)
         return network, _with_votes(report, votes), votes
-    universal = universal_for(items, settings.n_neighbors)
+    universal = universal_network(settings.n_neighbors)
     rehearsals = make_rehearsals(items, codes, settings.random_state, progress)
     check_reach(settings.protect, rehearsals)
     unmapped, chosen = _learn(settings, universal, rehearsals, progress)
@@ -170,11 +170,11 @@ def _careful_blends(settings: RefinerSettings) -> tuple[float, ...]:
 
 
 def _ways(
-    settings: RefinerSettings, k: int, scorer: str, sharpness: float, blend: float, pull: float, n_steps: int
+    settings: RefinerSettings, k: int, scorer: str, sharpness: float, blend: float, pull: float
 ) -> list[Weighing]:
-    """A way to weigh, and with larger blends where something is protected; with the steps that were asked for."""
-    n_steps = settings.n_steps if settings.steps_asked_for else n_steps
-    return [Weighing(k, scorer, sharpness, each, pull, n_steps) for each in (blend, *_careful_blends(settings))]
+    """A way to weigh, and with larger blends where something is protected."""
+    blends = (blend, *_careful_blends(settings))
+    return [Weighing(k, scorer, sharpness, each, pull, settings.n_steps) for each in blends]
 
 
 def _mapped_galleries(rehearsals: list[Rehearsal], candidates: list[BaseMap], seed: int) -> dict[BaseMap, Galleries]:
@@ -227,7 +227,7 @@ def _fallback(settings: RefinerSettings, universal: RelationalNetwork, sparse: G
     refined = refined_by(graphs, [universal.scorer] * len(graphs), universal.sharpness)
     tried = [scored(way, [each(*way, settings.n_steps) for each in refined], settings) for way in IN_SPARSE]
     blend, pull = max(tried, key=lambda each: each.worth).settings
-    return replace(universal, blend=blend, pull=pull, fallback=None)
+    return replace(universal, blend=blend, pull=pull)
 
 
 def _scored_universal(
@@ -235,10 +235,9 @@ def _scored_universal(
 ) -> Scored[Weighing]:
     """How the universal network does, as it is used without labels."""
     _, k, sharpness, blend, pull = universal.manner()
-    galleries = []
-    for each in rehearsal_graphs([_all_queries(rehearsal.held_out) for rehearsal in rehearsals], k):
-        manner = universal.manner(universal.share_in(each.graph))
-        galleries.append(each.refined(manner.scorer, manner.sharpness)(manner.blend, manner.pull, settings.n_steps))
+    graphs = rehearsal_graphs([_all_queries(rehearsal.held_out) for rehearsal in rehearsals], k)
+    refined = refined_by(graphs, [universal.scorer] * len(graphs), sharpness)
+    galleries = [each(blend, pull, settings.n_steps) for each in refined]
     return scored(Weighing(k, "universal", sharpness, blend, pull, settings.n_steps), galleries, settings)
 
 

@@ -251,7 +251,7 @@ class RelationalNetwork:
             )
         share = self.share_in(graph)
         suited = self.manner(share)
-        if suited.n_neighbors != self.n_neighbors and share < 1:
+        if suited.n_neighbors != self.n_neighbors:
             graph = graph.shortened(suited.n_neighbors) or build_graph(mapped, suited.n_neighbors, progress)
         return WeightedGraph(graph, suited.scorer, suited.sharpness, suited.blend, suited.pull)
 
@@ -263,8 +263,6 @@ class RelationalNetwork:
 
     def share_of(self, purity: float) -> float:
         """How far this network suits a gallery whose purity its fallback has estimated; as `share_in`."""
-        if self.fallback is None:
-            return 1.0
         place = (purity / max(self.usual_purity, 1e-6) - _MUCH_SPARSER) / (_HARDLY_SPARSER - _MUCH_SPARSER)
         return round(min(max(place, 0.0), 1.0), 2)
 
@@ -276,10 +274,14 @@ class RelationalNetwork:
         own = Manner(self.scorer, self.n_neighbors, self.sharpness, self.blend, self.pull)
         if self.fallback is None or share == 1:
             return own
+        if self.fallback.blend == 1:
+            return own._replace(blend=1 - share * (1 - self.blend), pull=share * self.pull)
         other = self.fallback.manner()
-        if other.blend == 1:
-            other = own._replace(blend=1.0, pull=0.0)
-        scorer = self.scorer if self.scorer is other.scorer else MixedScorer(self.scorer, self.fallback.scorer, share)
+        scorer = (
+            self.scorer
+            if self.scorer is self.fallback.scorer
+            else MixedScorer(self.scorer, self.fallback.scorer, share)
+        )
 
         def between(a: float, b: float) -> float:
             return share * a + (1 - share) * b

@@ -183,12 +183,6 @@ def estimated_purity(scorer: RelationScorer, graph: Graph, n_neighbors: int) -> 
 
 def edge_probabilities(scorer: Scorer, graph: Graph) -> FloatArray:
     """How likely both ends of each edge of a graph are of one class, of shape (G, k)."""
-    if scorer not in graph.chances:
-        graph.chances[scorer] = _edge_probabilities(scorer, graph)
-    return graph.chances[scorer]
-
-
-def _edge_probabilities(scorer: Scorer, graph: Graph) -> FloatArray:
     lists = graph.neighbors
     if len(lists) <= _NODES_AT_ONCE or not lists.k:
         return scorer.probabilities(graph.relations)

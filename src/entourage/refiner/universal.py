@@ -6,33 +6,25 @@ the command that makes it.
 
 import functools
 import math
-from collections.abc import Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from entourage.refiner.graph import Graph, build_graph, most_neighbors
 from entourage.refiner.network import RelationalNetwork
-from entourage.refiner.scorer import edge_probabilities, estimated_purity
+from entourage.refiner.scorer import edge_probabilities
 from entourage.refiner.settings import PURITY_OF, RefinerSettings
 from entourage.runtime.progress import Progress
-from entourage.runtime.randomness import generator
-from entourage.values import Embeddings, FloatArray, IntArray
+from entourage.values import Embeddings
 
 __all__ = [
     "LEAST_ITEMS",
     "UNIVERSAL_FILE",
     "Forecast",
     "as_forecast",
-    "chance_purity",
     "fit_universal",
     "forecast",
-    "judging_by",
     "neighbors_needed",
-    "sample_for_chance",
-    "universal_for",
     "universal_network",
 ]
 
@@ -41,8 +33,6 @@ UNIVERSAL_FILE = Path(__file__).with_name("universal.safetensors")
 LEAST_PURITY = 0.17
 LEAST_ITEMS = 20
 JUDGED = 12  # neighbours that the forecast looks at, as many as the scorer was trained with
-_USUAL_PURITY = 0.58  # beyond chance; in galleries below 0.85 of it items are moved less, below half of it not at all
-_DRAWN = 2000  # vectors without classes, to see what the scorer believes of those
 
 
 @dataclass(frozen=True)
@@ -80,9 +70,6 @@ def _shipped_network() -> RelationalNetwork:
 def universal_network(n_neighbors: int | None = None) -> RelationalNetwork:
     """Return the network with the universal scorer and no base map.
 
-    The less its scorer believes in the neighbours of a gallery, the less the items of that gallery are moved: its
-    fallback leaves them as they are.
-
     Parameters
     ----------
     n_neighbors : int, optional
@@ -94,76 +81,7 @@ def universal_network(n_neighbors: int | None = None) -> RelationalNetwork:
         A network that needs no labels.
     """
     network = _shipped_network()
-    k = network.n_neighbors if n_neighbors is None else int(n_neighbors)
-    unmoved = replace(network, blend=1.0, pull=0.0)
-    return replace(network, n_neighbors=k, fallback=unmoved, usual_purity=_USUAL_PURITY)
-
-
-def judging_by(network: RelationalNetwork, purity: float, chance: float) -> RelationalNetwork:
-    """The universal network for vectors in which the scorer would believe even if they had no classes.
-
-    Parameters
-    ----------
-    network : RelationalNetwork
-        The universal one.
-    purity : float
-        What the scorer estimates for the gallery.
-    chance : float
-        What it estimates for vectors without classes; see `chance_purity`.
-
-    Returns
-    -------
-    RelationalNetwork
-        One whose share in that gallery is that of a purity of (purity - chance) / (1 - chance).
-    """
-    beyond = (purity - chance) / max(1 - chance, 1e-6)
-    return replace(network, usual_purity=_USUAL_PURITY * purity / max(beyond, 1e-6))
-
-
-def universal_for(items: Embeddings, n_neighbors: int | None = None) -> RelationalNetwork:
-    """The universal network as it suits such items, whether or not it would help.
-
-    Parameters
-    ----------
-    items : Embeddings
-        N items.
-    n_neighbors : int, optional
-        As in `universal_network`.
-
-    Returns
-    -------
-    RelationalNetwork
-    """
-    purity = forecast(items).purity
-    return judging_by(
-        universal_network(n_neighbors), purity, chance_purity(items.vectors[sample_for_chance(len(items))])
-    )
-
-
-def sample_for_chance(count: int) -> IntArray:
-    """The rows of so many vectors that `chance_purity` is to be given, in order."""
-    return np.sort(generator(0).choice(count, min(count, _DRAWN), replace=False))
-
-
-def chance_purity(vectors: FloatArray) -> float:
-    """What the scorer estimates for the purity of vectors without classes: normal, with the covariance of these.
-
-    In few dimensions, or few that matter, lists of neighbours overlap whether or not there are classes.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (N, d)
-        Unit vectors, a sample of those to be refined.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
-    """
-    mean = vectors.mean(axis=0)
-    mixing = generator(0).standard_normal((len(vectors), len(vectors)), np.float32) / np.float32(len(vectors)) ** 0.5
-    drawn = Embeddings.from_vectors(mean + mixing @ (vectors - mean))
-    return estimated_purity(_shipped_network().scorer, build_graph(drawn, JUDGED), JUDGED)
+    return network if n_neighbors is None else replace(network, n_neighbors=int(n_neighbors))
 
 
 def forecast(items: Embeddings, *, progress: Progress | None = None, graph: Graph | None = None) -> Forecast:
@@ -186,7 +104,7 @@ def forecast(items: Embeddings, *, progress: Progress | None = None, graph: Grap
     judged = graph.with_neighbors(JUDGED)
     if not judged.neighbors.k:
         return Forecast(0.0, len(graph.items))
-    chances = edge_probabilities(_shipped_network().scorer, judged)  # (G, k)
+    chances = edge_probabilities(universal_network().scorer, judged)  # (G, k)
     return Forecast(float(chances[:, :PURITY_OF].mean()), len(graph.items), float(chances.sum(axis=1).mean()))
 
 
@@ -195,8 +113,7 @@ def fit_universal(
 ) -> tuple[RelationalNetwork, dict[str, Any], Graph | None]:
     """The universal network for items without labels.
 
-    The less the forecast is that neighbours belong together, the less it moves items; where it would not help, it
-    leaves vectors as they are, and the report says so.
+    Where the forecast is that it would not help, the network leaves vectors as they are, and the report says so.
 
     Parameters
     ----------
@@ -221,39 +138,18 @@ def fit_universal(
     searched_for = neighbors_needed(network)
     graph = build_graph(items, searched_for, progress) if graph is None else graph
     expected = forecast(items, graph=graph)
-    sample = items.vectors[sample_for_chance(len(items))]
-    network, report = as_forecast(settings, items, expected, graph.neighbors.method, sample)
+    network, report = as_forecast(settings, items, expected, graph.neighbors.method)
     known = graph if network.n_neighbors == searched_for else graph.shortened(network.n_neighbors)
     return network, report, known
 
 
 def as_forecast(
-    settings: RefinerSettings, items: Sized, expected: Forecast, method: str, sample: FloatArray
+    settings: RefinerSettings, items: Embeddings, expected: Forecast, method: str
 ) -> tuple[RelationalNetwork, dict[str, Any]]:
-    """The universal network as it suits a set, and the report of it.
-
-    Parameters
-    ----------
-    settings : RefinerSettings
-    items : Embeddings, or whatever knows how many there are
-    expected : Forecast
-    method : str
-        How neighbours were found.
-    sample : ndarray of shape (n, d)
-        The vectors at the rows of `sample_for_chance`.
-
-    Returns
-    -------
-    network : RelationalNetwork
-        One that leaves vectors as they are where it would not help.
-    report : dict
-        {"protocol", "metrics", "warnings"}.
-    """
+    """The universal network, which leaves vectors as they are where it would not help, and the report of it."""
     network = universal_network(settings.n_neighbors)
     if expected.warning:
-        network = replace(network, blend=1.0, fallback=None)
-    else:
-        network = judging_by(network, expected.purity, chance_purity(sample))
+        network = replace(network, blend=1.0)
     return network, _report(settings, items, network, expected, method)
 
 
@@ -263,13 +159,11 @@ def neighbors_needed(network: RelationalNetwork) -> int:
 
 
 def _report(
-    settings: RefinerSettings, items: Sized, network: RelationalNetwork, expected: Forecast, method: str
+    settings: RefinerSettings, items: Embeddings, network: RelationalNetwork, expected: Forecast, method: str
 ) -> dict[str, Any]:
-    labelled = getattr(items, "labels", None) is not None
-    manner = network.manner(network.share_of(expected.purity))
     protocol = {
         "recipe": "relational",
-        "labels": "too few classes: the universal scorer" if labelled else "none: the universal scorer",
+        "labels": "none: the universal scorer" if items.labels is None else "too few classes: the universal scorer",
         "items": len(items),
         "distinct_items": expected.distinct,
         "neighbors": network.n_neighbors,
@@ -277,9 +171,9 @@ def _report(
         "context": f"{method} neighbours among distinct items, ties by id, never the item itself",
         "base_map": "none",
         "scorer": "universal",
-        "sharpness": round(manner.sharpness, 4),  # what was meant, not the float32 nearest to it
-        "blend": round(manner.blend, 4),
-        "pull": round(manner.pull, 4),
+        "sharpness": round(network.sharpness, 4),  # what was meant, not the float32 nearest to it
+        "blend": round(network.blend, 4),
+        "pull": round(network.pull, 4),
     }
     warnings = [f"the vectors are only scaled to length 1: {expected.warning}"] if expected.warning else []
     most = most_neighbors(expected.distinct)

@@ -31,10 +31,9 @@ _AT_ONCE = 2**8
 
 @dataclass(frozen=True)
 class Counted:
-    """Items that are not in memory: how many, where their vectors are, and that they have no labels."""
+    """Items that are not in memory: how many, and that they have no labels."""
 
     count: int
-    vectors: MappedVectors | None = None
     labels: None = None
 
     def __len__(self) -> int:

@@ -236,11 +236,10 @@ def _weigh(
         manner = recipe.network.manner(share)
         wanted = recipe.n_neighbors if share == 1 else manner.n_neighbors
     else:
-        items: Any = Counted(len(mapped), mapped)
+        items: Any = Counted(len(mapped))
         network, fitted, _ = fit_universal(recipe.settings, items, graph=graph)
         report |= {"metrics": fitted["metrics"], "warnings": fitted["warnings"]}
-        share = network.share_in(graph.with_neighbors(network.n_neighbors))
-        manner, wanted = network.manner(share), network.n_neighbors
+        manner, wanted = network.manner(), network.n_neighbors
     if wanted < recipe.longest:
         graph, nodes = streamed_graph(mapped, wanted, find)
     weighted = WeightedGraph(graph, manner.scorer, manner.sharpness, manner.blend, manner.pull)

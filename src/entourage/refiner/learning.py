@@ -67,7 +67,7 @@ PULLS = (1.0, 0.0)
 # Two ways to weigh, with which all else is chosen: few neighbours that are trusted, and many, hardly told apart.
 FEW, MANY = (4.0, 0.35, 1.0), (1.0, 0.1, 0.0)  # sharpness, blend, pull
 MANY_NEIGHBORS = 48
-IN_SPARSE = ((0.5, 1.0), (0.75, 0.5), (0.9, 0.2), (1.0, 0.0))  # blends and pulls tried for sparser galleries
+IN_SPARSE = ((0.75, 0.5), (0.9, 0.2), (1.0, 0.0))  # blends and pulls for sparser galleries, besides the usual ones
 CAREFUL_BLENDS = (0.7, 0.85)  # tried where a smaller one lowers what is protected
 
 
@@ -225,7 +225,8 @@ def _fallback(settings: RefinerSettings, universal: RelationalNetwork, sparse: G
     """What takes over in sparser galleries: the universal scorer, moving items as far as does best there."""
     graphs = rehearsal_graphs(sparse, universal.n_neighbors)
     refined = refined_by(graphs, [universal.scorer] * len(graphs), universal.sharpness)
-    tried = [scored(way, [each(*way, settings.n_steps) for each in refined], settings) for way in IN_SPARSE]
+    ways = [(universal.blend, universal.pull), *IN_SPARSE]
+    tried = [scored(way, [each(*way, settings.n_steps) for each in refined], settings) for way in ways]
     blend, pull = max(tried, key=lambda each: each.worth).settings
     return replace(universal, blend=blend, pull=pull)
 

@@ -62,10 +62,11 @@ SCORERS = ("universal", "adapted", "similarity")
 NEIGHBORS = (12, 32, 64, 128, 256)  # each is tried by all scorers if the one before was the best so far
 STEPS = (1, 2, 3, 5, 8, 13)
 SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)
-BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5)
+BLENDS = (0.1, 0.2, 0.35, 0.5)
 PULLS = (1.0, 0.0)
 # Two ways to weigh, with which all else is chosen: few neighbours that are trusted, and many, hardly told apart.
 FEW, MANY = (4.0, 0.35, 1.0), (1.0, 0.1, 0.0)  # sharpness, blend, pull
+ALIKE = (2.0, 0.1, 0.0, 2)  # by the similarity alone, which brings all together if it is followed for long; 2 steps
 MANY_NEIGHBORS = 48
 IN_SPARSE = ((0.75, 0.5), (0.9, 0.2), (1.0, 0.0))  # blends and pulls for sparser galleries, besides the usual ones
 CAREFUL_BLENDS = (0.7, 0.85)  # tried where a smaller one lowers what is protected
@@ -170,11 +171,18 @@ def _careful_blends(settings: RefinerSettings) -> tuple[float, ...]:
 
 
 def _ways(
-    settings: RefinerSettings, k: int, scorer: str, sharpness: float, blend: float, pull: float
+    settings: RefinerSettings,
+    k: int,
+    scorer: str,
+    sharpness: float,
+    blend: float,
+    pull: float,
+    n_steps: int = RefinerSettings.n_steps,
 ) -> list[Weighing]:
-    """A way to weigh, and with larger blends where something is protected."""
+    """A way to weigh, and with larger blends where something is protected; with the steps that were asked for."""
+    n_steps = settings.n_steps if settings.steps_asked_for else n_steps
     blends = (blend, *_careful_blends(settings))
-    return [Weighing(k, scorer, sharpness, each, pull, settings.n_steps) for each in blends]
+    return [Weighing(k, scorer, sharpness, each, pull, n_steps) for each in blends]
 
 
 def _mapped_galleries(rehearsals: list[Rehearsal], candidates: list[BaseMap], seed: int) -> dict[BaseMap, Galleries]:
@@ -265,7 +273,7 @@ def _weighings(
             break  # as long as that is worth its time only where nothing shorter is enough
         evaluators.append(Evaluator(settings, fallback, k, dense, sparse))
         for name in scorers:
-            for way in (FEW, MANY):
+            for way in (FEW, ALIKE if name == "similarity" else MANY):
                 for each in _ways(settings, k, name, *way):
                     evaluators[-1].scores(each)
         _show(progress, "choosing neighbours and scorer", number + 1, len(neighbors))

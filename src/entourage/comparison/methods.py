@@ -71,7 +71,7 @@ __all__ = ["BUDGET", "METHODS", "MethodSpec", "Refined", "chosen_in_fit", "selec
 
 BUDGET = 24
 # Settings that a refiner chooses when it is fitted.
-CHOSEN = ("base_map", "scorer", "neighbors", "sharpness", "blend", "pull")
+CHOSEN = ("base_map", "scorer", "neighbors", "steps", "sharpness", "blend", "pull")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from entourage.refiner.settings import LOSS_ALLOWED
 
 __all__ = ["MOST_BEYOND", "Choice", "Trial", "best_trial", "choose_settings"]
 
-MOST_BEYOND = 32  # settings tried beyond the ranges of a method: with these, as many scores as `relational` sees
+MOST_BEYOND = 32  # settings tried beyond the ranges of a method: with these, as many as `relational` tries
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class ContextRefiner(RefiningEstimator):
     n_neighbors : int, optional
         k, how many neighbours each item attends to. Default: 12; with labels, chosen on training classes.
     n_steps : int, optional
-        T, how many steps of refinement follow one another; 5 by default.
+        T, how many steps of refinement follow one another. Default: 5; with labels, chosen on training classes.
     random_state : int
         Seed of everything that is drawn at random.
 

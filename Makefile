@@ -27,7 +27,7 @@ lint: .venv/.dev
 
 # strictly: a dead link or anchor is an error
 docs: .venv/.docs
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # what the numbered scripts print, as text, notebook and page: those that have changed
 examples: .venv/.dev

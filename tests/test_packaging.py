@@ -1,13 +1,21 @@
-"""The package: its extras, its version, and the README as a package index shows it, with links out of the index."""
+"""The package: its wheel with the core alone, its extras, its version, and the README as a package index shows it."""
 
 import importlib.util
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
+import numpy as np
 import pytest
+from packaging.requirements import Requirement
+from sklearn.datasets import load_digits
 
 import entourage
 from entourage.runtime.extras import _EXTRAS
@@ -58,6 +66,83 @@ def test_what_is_absolute_already_stays():
     assert module.with_absolute_links(text, None) == text
     assert module.with_absolute_links(text, "https://k.org") == text.replace("(#j)", "(https://k.org#j)")
 
+
+# ---- the wheel, and the core alone: what .ci/package does with pip, here without a network -----------------------
+
+
+def built(folder: Path, what: str) -> Path:
+    """A wheel or an sdist of the project in this folder, as `python -m build --no-isolation` would make it."""
+    build = f"import setuptools.build_meta as b; print(b.build_{what}('dist'))"
+    told = subprocess.run([sys.executable, "-c", build], cwd=folder, capture_output=True, text=True, check=True)
+    return folder / "dist" / told.stdout.split()[-1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """Made from the sdist, so that this has all it takes."""
+    folder = tmp_path_factory.mktemp("project")
+    for path in ROOT.iterdir():
+        if path.is_file() and path.name != ".git":
+            shutil.copy(path, folder)
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    with tarfile.open(built(folder, "sdist")) as sdist:
+        sdist.extractall(folder / "unpacked", filter="data")
+    return built(next((folder / "unpacked").iterdir()), "wheel")
+
+
+def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheel):
+    package = ROOT / "src" / "entourage"
+    wanted = {path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    with zipfile.ZipFile(wheel) as opened:
+        names = {name for name in opened.namelist() if ".dist-info/" not in name}
+    assert names == {path.relative_to(package.parent).as_posix() for path in wanted}
+
+
+def core_distributions() -> set[str]:
+    """The names of all that `pip install entourage` installs besides, without extras; their versions are checked."""
+    found, ahead = set(), [Requirement(line) for line in PROJECT["dependencies"]]
+    while ahead:
+        wanted = ahead.pop()
+        if (wanted.marker and not wanted.marker.evaluate({"extra": ""})) or wanted.name in found:
+            continue
+        there = distribution(wanted.name)
+        assert wanted.specifier.contains(there.version, prereleases=True), wanted
+        found.add(wanted.name)
+        ahead += [Requirement(line) for line in there.requires or ()]
+    return found
+
+
+def test_the_core_alone_diagnoses_refines_and_scores_digits(wheel, tmp_path):
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as opened:
+        opened.extractall(site)
+    for found in map(distribution, core_distributions()):
+        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            (site / top).symlink_to(found.locate_file(top))
+    images, digits = load_digits(return_X_y=True)
+    np.save(tmp_path / "vectors.npy", images.astype(np.float32))
+    np.save(tmp_path / "labels.npy", digits)
+
+    def entourage_says(*arguments: str) -> dict:
+        code = f"import sys; sys.path.append({str(site)!r}); from entourage.cli import main; main()"
+        line = [sys.executable, "-S", "-c", code, *arguments, "--json"]  # -S: nothing else that is installed is seen
+        alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        told = subprocess.run(line, cwd=tmp_path, env=alone, capture_output=True, text=True, timeout=300)
+        assert told.returncode == 0, told.stderr
+        return json.loads(told.stdout)
+
+    assert "should help" in entourage_says("doctor", "vectors.npy")["verdict"]
+    entourage_says("refine", "vectors.npy", "--out", "refined.npy")
+    before, after = (
+        entourage_says("evaluate", name, "--labels", "labels.npy")["metrics"]["map@r"]
+        for name in ("vectors.npy", "refined.npy")
+    )
+    assert after > before + 0.15
+    seen = {path.name for path in site.iterdir()}
+    assert not seen & {"PIL", "fastapi", "jinja2", "matplotlib", "pandas", "pyarrow", "torch", "transformers"}
+
+
+# ---- extras, versions, workflows ---------------------------------------------------------------------------------
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]

@@ -1,5 +1,6 @@
 """The documentation as a site: built strictly, every page and public name in it, nothing asked of other hosts."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -57,6 +58,24 @@ def test_every_public_name_has_its_place_in_the_reference(site):
     shown = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
     missing = [name for name in entourage.__all__ if name != "__version__" and f">{name}</" not in shown]
     assert missing == []
+
+
+def test_every_public_method_is_in_the_reference_inherited_ones_too(site):
+    shown = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
+    for value in [getattr(entourage, name) for name in entourage.__all__]:
+        if not inspect.isclass(value) or issubclass(value, (Exception, Warning)):
+            continue
+        ours = [base for base in value.__mro__ if base.__module__.startswith("entourage.")]
+        names = {name for base in ours for name, member in vars(base).items() if _is_public(name, member)}
+        missing = [name for name in sorted(names) if f'id="entourage.{value.__name__}.{name}"' not in shown]
+        assert missing == [], value
+
+
+def _is_public(name: str, member: object) -> bool:
+    """Whether a method or property is for users, and written here: scikit-learn adds some to a class."""
+    written = getattr(member, "fget", None) or getattr(member, "func", None) or getattr(member, "__func__", member)
+    here = getattr(written, "__module__", "").startswith("entourage.") if inspect.isroutine(written) else False
+    return here and not name.startswith("_")
 
 
 def test_links_to_sources_lead_to_pages_of_them(site):

@@ -18,6 +18,8 @@ PICTURES = (".png", ".webp", ".svg")
 # A link with where it leads; not one to another host, nor to a heading of the same page.
 LINK = re.compile(r"(?P<opening>\]\()(?!https?:|mailto:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
+NO_DESCRIPTION = re.compile(r'\s*–\s*<div class="doc-md-description">\s*</div>')
+
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put pages that the navigation does not list under "More", so that none is lost."""
@@ -56,6 +58,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"{link['opening']}{os.path.relpath(site_uri(target), here)}{link['anchor'] or ''})"
 
     return _outside_code(LINK, moved, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Leave out the dash before the description of a parameter that has none."""
+    return NO_DESCRIPTION.sub("", html)
 
 
 def site_uri(path: PurePosixPath) -> str:

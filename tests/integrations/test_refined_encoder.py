@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from entourage import ContextRefiner, evaluate
-from entourage.errors import InputError
+from entourage.errors import FileError, InputError
 from entourage.integrations.sentence_transformers import RefinedEncoder
 
 REAL = Path(os.environ.get("ENTOURAGE_DATA", "nowhere")) / "clinc150"
@@ -60,6 +60,16 @@ def test_what_cannot_encode_is_refused():
         RefinedEncoder({}, TEXTS)
     with pytest.raises(InputError, match="the gallery is one text"):
         RefinedEncoder(Tfidf(), "a text")
+
+
+@pytest.mark.parametrize("library", ["sentence_transformers", "model2vec"])
+def test_a_model_that_cannot_be_opened_is_named_with_what_to_do(library, tmp_path, monkeypatch):
+    pytest.importorskip(library)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if library == "model2vec":
+        monkeypatch.setattr("entourage.integrations.sentence_transformers.is_installed", library.__eq__)
+    with pytest.raises(FileError, match=r"the model .* could not be opened \(.*\); check the name and the connection"):
+        RefinedEncoder(str(tmp_path / "no model"), TEXTS)
 
 
 @pytest.mark.skipif(not (REAL / "texts.json").is_file(), reason="clinc150 is not under ENTOURAGE_DATA")

@@ -108,3 +108,11 @@ def test_an_index_of_faiss_is_refined_into_one_with_the_same_ids(kind, vectors, 
     new = refined_index(index)
     assert type(new) is type(index) and np.allclose(embeddings_of(new).vectors, refined, atol=1e-5)
     assert new.search(refined[5:6], 1)[1][0, 0] == keys[5]
+
+
+def test_what_is_no_index_of_faiss_is_refused(vectors):
+    pytest.importorskip("faiss")
+    from entourage.integrations.faiss import refined_index
+
+    with pytest.raises(InputError, match=r"the index is a ndarray; wanted one of faiss"):
+        refined_index(vectors)

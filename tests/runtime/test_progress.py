@@ -158,6 +158,16 @@ def test_an_estimate_that_time_has_overtaken_is_not_shown(clock, monkeypatch, ca
         assert last_frame(capsys.readouterr().err)[-1].endswith(shown)
 
 
+def test_a_narrow_terminal_shows_a_share_instead_of_a_bar_in_one_line(clock, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "50")
+    with bars(clock) as show:
+        show("searching neighbours", 0, 30000)
+        clock.now += 2
+        show("searching neighbours", 15000, 30000)
+    assert last_frame(capsys.readouterr().err)[-1] == "searching neighbours 50% 0:00:02, 0:00:02 left"
+
+
 # ---- where it goes -------------------------------------------------------------------------------------------------
 
 

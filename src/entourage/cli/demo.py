@@ -10,7 +10,7 @@ import typer
 
 from entourage.cli.options import Json, Overwrite, Seed
 from entourage.cli.output import facts, print_report, print_warnings, side_by_side
-from entourage.runtime.extras import require
+from entourage.runtime.extras import is_installed, require
 
 __all__ = ["demo"]
 
@@ -44,4 +44,5 @@ def _how_to_see(folder: Path) -> str:
     """The line that opens the page, as it can be typed: with the path of this program, if it was called by one."""
     called = Path(sys.argv[0])
     program = str(called) if called.name == "entourage" and not shutil.which("entourage") else "entourage"
-    return f"See it in your browser: {shlex.join([program, 'explore', str(folder)])}"
+    first = "" if is_installed("fastapi") else " (first: pip install 'entourage[explorer]')"
+    return f"See it in your browser: {shlex.join([program, 'explore', str(folder)])}{first}"

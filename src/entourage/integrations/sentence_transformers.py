@@ -4,12 +4,13 @@ N inputs, M gallery items, d dimensions.
 """
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from entourage.errors import InputError
+from entourage.errors import FileError, InputError
 from entourage.refiner.estimator import ContextRefiner
 from entourage.refiner.serving import ServedGallery
 from entourage.runtime.extras import is_installed, optional
@@ -104,11 +105,21 @@ def _loaded(name: str | Path) -> Any:
     if is_installed("model2vec") and (_of_model2vec(Path(name)) or not is_installed("sentence_transformers")):
         from model2vec import StaticModel
 
-        return StaticModel.from_pretrained(str(name))
+        return _opened(StaticModel.from_pretrained, name)
     with optional(f"encoding texts by {name}"):
         from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(str(name))
+    return _opened(SentenceTransformer, name)
+
+
+def _opened(library: Callable[[str], Any], name: str | Path) -> Any:
+    try:
+        return library(str(name))
+    except Exception as error:  # whatever the library, or one that carries its request, raises
+        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+        raise FileError(
+            f"the model {name} could not be opened ({reason}); check the name and the connection, or give a folder"
+        ) from error
 
 
 def _of_model2vec(folder: Path) -> bool:

@@ -36,7 +36,8 @@ def refine_column(
     Returns
     -------
     as table
-        A new table, with float32 lists in the new column; the given one stays as it is.
+        A new table; the given one stays as it is. Numbers of a DataFrame are as precise as those of the column, those
+        of a Dataset are float32.
 
     Examples
     --------
@@ -48,8 +49,8 @@ def refine_column(
     kind = type(table).__module__.partition(".")[0]
     if type(table).__name__ != _KINDS.get(kind):
         raise InputError(
-            f"the table is a {type(table).__name__}; wanted a DataFrame of pandas or polars, or a Dataset of Hugging "
-            "Face (of a DatasetDict, one split)"
+            f"the table is a {type(table).__name__}; wanted a DataFrame of pandas or polars (of a LazyFrame, what "
+            "collect() gives), or a Dataset of Hugging Face (of a DatasetDict, one split)"
         )
     names = list(table.column_names if kind == "datasets" else table.columns)
     if column not in names:

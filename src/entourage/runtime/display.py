@@ -22,6 +22,8 @@ __all__ = [
 ]
 
 SECONDS_BETWEEN_LINES = 5.0
+NARROW = 72
+"""Columns of a terminal below which a share takes the place of the bar, so that a line stays one line."""
 # Work whose parts are unlike, so that those done say nothing of those to come: one method takes a moment, one minutes.
 UNEVEN = ("comparing",)
 
@@ -188,10 +190,12 @@ def bars(clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[str,
         To be called as show(title, done, total).
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=14), MofNCompleteColumn(), _time_column(clock)
-    display = Progress(*columns, console=Console(stderr=True))
+    console = Console(stderr=True)
+    narrow = console.width < NARROW
+    how_far = [TaskProgressColumn()] if narrow else [BarColumn(bar_width=14), MofNCompleteColumn()]
+    display = Progress(TextColumn("{task.description}"), *how_far, _time_column(clock), console=console)
     tasks: dict[str, TaskID] = {}
     stages: dict[str, Stage] = {}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from entourage.errors import StoreError
+from entourage.errors import InputError, StoreError
 from entourage.runtime.threads import blocks
 from entourage.runtime.warnings import warn_caller
 from entourage.stores.atomic import whole_file
@@ -106,6 +106,10 @@ def vectors_in(index: Any) -> tuple[LabelArray, FloatArray]:
         The ids that a search of the index returns.
     vectors : array of shape (N, d)
     """
+    import faiss
+
+    if not isinstance(index, faiss.Index):
+        raise InputError(f"the index is a {type(index).__name__}; wanted one of faiss, as faiss.read_index gives it")
     keys, inner = _taken_apart(index)
     return keys, _vectors(inner, keys, 0) if len(keys) else np.empty((0, index.d), np.float32)
 

@@ -62,6 +62,22 @@ def test_a_query_that_does_not_move_is_drawn_too(shown):
     assert draw_query_plane(still, np.array([[1.0, 1]]), shown, 0, np.array([1]), "A query").axes
 
 
+def test_pictures_of_neighbours_that_lie_close_together_do_not_cover_each_other(shown):
+    """A query that goes far leaves its neighbours little room: their places shrink to a few dots."""
+    path = np.array([[0.0, 0], [0.05, 0.05], [9, 5]])
+    figure = draw_query_plane(path, 0.05 * places(8), shown, 0, np.arange(1, 9), "A query")
+    boxes = [image.get_extent() for image in figure.axes[0].images]
+    assert len(boxes) == 10
+    for number, (left, right, low, high) in enumerate(boxes):
+        for other in boxes[number + 1 :]:
+            assert (
+                right <= other[0]
+                or other[1] <= left
+                or min(low, high) >= max(other[2:])
+                or max(low, high) <= min(other[2:])
+            )
+
+
 def test_curves_are_means_over_the_seeds():
     figure = draw_curves({"one": {1: [10.0, 20], 4: [30.0]}, "other": {1: [5.0]}}, "epochs", "%", "Curves")
     (axes,) = figure.axes

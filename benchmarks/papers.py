@@ -4,10 +4,10 @@
     python benchmarks/papers.py --take runs/reproduce/small
     python benchmarks/papers.py                           # writes the pages from what is kept
 
---take brings TABLE.json and the pictures of each table into benchmarks/results/papers, those of --quick into its folder
-quick. What is there of other datasets stays; of a dataset that was measured anew nothing does. Then docs/papers.md is
-written anew, with the tables and pictures on the pages of the systems; a table stands between `<!-- TABLE: begin -->`
-and `<!-- TABLE: end -->`.
+--take brings TABLE.json and the pictures of each table into benchmarks/results/papers; those of --quick, of tables that
+are not there, into its folder quick. What is there of other datasets stays; of a dataset that was measured anew nothing
+does. Then docs/papers.md is written anew, with the tables and pictures on the pages of the systems; a table stands
+between `<!-- TABLE: begin -->` and `<!-- TABLE: end -->`.
 """
 
 import argparse
@@ -59,7 +59,12 @@ def take(folder: Path) -> None:
         if not (folder / f"{name}.json").exists():
             continue
         taken = json.loads((folder / f"{name}.json").read_text())
-        kept = KEPT / QUICK if taken["scale"] == "quick" else KEPT
+        quick = taken["scale"] == "quick"
+        if quick and (
+            (KEPT / f"{name}.json").exists() or any(KEPT.glob(f"{name}-*.png"))
+        ):  # measured, or drawn, at small scale
+            continue
+        kept = KEPT / QUICK if quick else KEPT
         kept.mkdir(parents=True, exist_ok=True)
         file = kept / f"{name}.json"
         joined = joined_results(json.loads(file.read_text()) if file.exists() else {}, taken)

@@ -80,11 +80,14 @@ def test_results_are_taken_with_their_pictures(bench, monkeypatch, tmp_path):
     written(made, "attend-fig3", "small", {"glyphs": 0.5}, {"glyphs": ["attend-fig3-glyphs.png"]})
     (made / "other.png").write_text("of something else")
     written(tried, "attend-fig3", "quick", {"glyphs": 0.2}, {"glyphs": ["attend-fig3-glyphs.png"]})
-    bench.take(made)
     bench.take(tried)
+    bench.take(made)
     kept = sorted(str(path.relative_to(bench.KEPT)) for path in bench.KEPT.rglob("*.*"))
     names = ["attend-fig3-glyphs.png", "attend-fig3.json"]
     assert kept == [*names, *(f"quick/{name}" for name in names)]
+    shutil.rmtree(bench.KEPT / bench.QUICK)
+    bench.take(tried)
+    assert not (bench.KEPT / bench.QUICK).exists()  # what is measured need not be tried
 
 
 def test_datasets_that_were_not_measured_again_stay(bench, monkeypatch, tmp_path):

@@ -22,7 +22,7 @@ what came out at small scale, and what differs. This page is written by `python 
     entourage reproduce                                   # lists all of them
     entourage reproduce attend-3 --root DATA              # as printed: the datasets in DATA, and a GPU for days
     entourage reproduce attend-3 --small                  # the same rows on a small set, from scratch
-    entourage reproduce attend-3 --quick                  # with fewer classes and epochs: minutes
+    entourage reproduce attend-3 --quick                  # with fewer classes and epochs: a minute at most on one core
 
 - **needs the dataset**: printed by the paper and not measured here. The command makes these rows once the dataset is
   there; [datasets.md](datasets.md) says where to get each.

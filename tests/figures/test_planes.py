@@ -34,6 +34,8 @@ def test_a_label_has_one_colour_in_a_column():
     assert colours[0] == colours[1] and len(colours[0]) == 2
     assert (above.get_ylabel(), below.get_ylabel()) == ("one", "other")
     np.testing.assert_allclose(above.collections[0].get_offsets(), places(10)[labels == "a"])
+    flat = draw_planes([[Plane(places(10) * (1, 0.1), labels)]], ["one"], "A title")
+    assert flat.get_figheight() < draw_planes([[Plane(places(10), labels)]], ["one"], "A title").get_figheight()
     with pytest.raises(InputError, match="there are 1 rows of panels and 2 titles"):
         draw_planes([[Plane(places(10), labels)]], ["one", "other"], "A title")
 

@@ -43,7 +43,7 @@ def test_every_printed_figure_stands_on_the_page():
     for table in tables().values():
         assert printed_text(table) in page
         assert f"`entourage reproduce {table.id}`" in page and f"{table.place}: {table.shows}" in page
-        assert table.says in page and table.differs in page
+        assert table.says in page and table.differs in page and table.found in page
     row = next(line for line in page.splitlines() if line.startswith("| Ours 2048"))
     assert re.split(r"\s*\|\s*", row)[2:-1] == ["74.8", "83.8", "76.9", "91.4", "94.5", "77.6", "82.3", "92.7", "93.4"]
 

@@ -115,6 +115,7 @@ def _of_table(kept: _Kept) -> str:
         lines.append(f"**{how}** ({_measured_on(results)}).\n")
     elif not pictures:
         lines.append("Not measured here yet.\n")
+    lines += [f"What came out: {table.found}\n"] if table.found else []
     lines += [pictures] if pictures else []
     if table.differs:
         lines.append(f"What differs: {table.differs}\n")

@@ -4,18 +4,20 @@
     python benchmarks/papers.py --take runs/reproduce/small
     python benchmarks/papers.py                           # writes the pages from what is kept
 
---take copies TABLE.json and the pictures of each table into benchmarks/results/papers. Then docs/papers.md is written
-anew, with the tables and pictures on the pages of the systems; a table stands between `<!-- TABLE: begin -->` and
-`<!-- TABLE: end -->`.
+--take brings TABLE.json and the pictures of each table into benchmarks/results/papers; those of --quick, of tables that
+are not there, into its folder quick. What is there of other datasets stays; of a dataset that was measured anew nothing
+does. Then docs/papers.md is written anew, with the tables and pictures on the pages of the systems; a table stands
+between `<!-- TABLE: begin -->` and `<!-- TABLE: end -->`.
 """
 
 import argparse
+import json
 import shutil
 from pathlib import Path
 
 from entourage.runs.reproduce.markdown import measured_text
-from entourage.runs.reproduce.page import papers_page, results_of
-from entourage.runs.reproduce.scale import Scale
+from entourage.runs.reproduce.page import QUICK, papers_page, results_of
+from entourage.runs.reproduce.scale import Scale, data_name
 from entourage.runs.reproduce.tables import tables
 from markers import fill
 
@@ -52,11 +54,33 @@ def main() -> None:
 
 
 def take(folder: Path) -> None:
-    """Copy the results and the pictures of every table that is there."""
-    KEPT.mkdir(parents=True, exist_ok=True)
+    """Bring the results and the pictures of every table that is there."""
     for name in tables():
-        for path in (*folder.glob(f"{name}.json"), *folder.glob(f"{name}-*.png")):
-            shutil.copyfile(path, KEPT / path.name)
+        if not (folder / f"{name}.json").exists():
+            continue
+        taken = json.loads((folder / f"{name}.json").read_text())
+        quick = taken["scale"] == "quick"
+        if quick and (
+            (KEPT / f"{name}.json").exists() or any(KEPT.glob(f"{name}-*.png"))
+        ):  # measured, or drawn, at small scale
+            continue
+        kept = KEPT / QUICK if quick else KEPT
+        kept.mkdir(parents=True, exist_ok=True)
+        file = kept / f"{name}.json"
+        joined = joined_results(json.loads(file.read_text()) if file.exists() else {}, taken)
+        file.write_text(json.dumps(joined, indent=1) + "\n")
+        for pictures in taken["figures"].values():
+            for picture in pictures:
+                shutil.copyfile(folder / picture, kept / picture)
+
+
+def joined_results(kept: dict, taken: dict) -> dict:
+    """What is kept, with the datasets of `taken` in the place of their own; a dataset given by its path is its name."""
+    joined = dict(taken)
+    for part in ("protocol", "measured", "figures"):
+        by_name = {data_name(dataset): values for dataset, values in taken[part].items()}
+        joined[part] = kept.get(part, {}) | by_name
+    return joined
 
 
 def of_table(name: str) -> str:

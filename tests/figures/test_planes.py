@@ -34,6 +34,8 @@ def test_a_label_has_one_colour_in_a_column():
     assert colours[0] == colours[1] and len(colours[0]) == 2
     assert (above.get_ylabel(), below.get_ylabel()) == ("one", "other")
     np.testing.assert_allclose(above.collections[0].get_offsets(), places(10)[labels == "a"])
+    flat = draw_planes([[Plane(places(10) * (1, 0.1), labels)]], ["one"], "A title")
+    assert flat.get_figheight() < draw_planes([[Plane(places(10), labels)]], ["one"], "A title").get_figheight()
     with pytest.raises(InputError, match="there are 1 rows of panels and 2 titles"):
         draw_planes([[Plane(places(10), labels)]], ["one", "other"], "A title")
 
@@ -60,6 +62,22 @@ def test_a_query_goes_step_by_step_and_its_neighbours_stay(shown):
 def test_a_query_that_does_not_move_is_drawn_too(shown):
     still = np.zeros((3, 2))
     assert draw_query_plane(still, np.array([[1.0, 1]]), shown, 0, np.array([1]), "A query").axes
+
+
+def test_pictures_of_neighbours_that_lie_close_together_do_not_cover_each_other(shown):
+    """A query that goes far leaves its neighbours little room: their places shrink to a few dots."""
+    path = np.array([[0.0, 0], [0.05, 0.05], [9, 5]])
+    figure = draw_query_plane(path, 0.05 * places(8), shown, 0, np.arange(1, 9), "A query")
+    boxes = [image.get_extent() for image in figure.axes[0].images]
+    assert len(boxes) == 10
+    for number, (left, right, low, high) in enumerate(boxes):
+        for other in boxes[number + 1 :]:
+            assert (
+                right <= other[0]
+                or other[1] <= left
+                or min(low, high) >= max(other[2:])
+                or max(low, high) <= min(other[2:])
+            )
 
 
 def test_curves_are_means_over_the_seeds():

@@ -46,6 +46,7 @@ class FreeSpace:
         *,
         farthest: float,
         per_dot: float | None = None,
+        crossing: bool = False,
     ) -> tuple[float, float] | None:
         """Take the free box that is nearest to a point.
 
@@ -57,12 +58,13 @@ class FreeSpace:
             How far from the point the middle of the box may be, in inches.
         per_dot : float, optional
             A box over dots counts as this many inches farther for each of them. By default it must not lie on any.
+        crossing : bool
+            Whether a straight line from the point to the edge of the box may cross other things that were placed.
 
         Returns
         -------
         (x, y) or None
-            The middle of the box, which is taken from now on; None if no box is free. A straight line from the point
-            to its edge crosses nothing else that was placed.
+            The middle of the box, which is taken from now on; None if no box is free.
         """
         height, width = (int(np.ceil((side + _GAP) / _STEP)) for side in size[::-1])
         if height >= self._shape[0] or width >= self._shape[1]:
@@ -78,7 +80,7 @@ class FreeSpace:
                 return None
             middle = (float((column + width / 2) * _STEP), float((row + height / 2) * _STEP))
             edge = np.clip(near, np.subtract(middle, np.divide(size, 2)), np.add(middle, np.divide(size, 2)))
-            if self._free_line(near, edge):
+            if crossing or self._free_line(near, edge):
                 self._taken[row : row + height, column : column + width] = 1
                 return middle
         return None

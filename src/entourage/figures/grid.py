@@ -147,7 +147,7 @@ def _number(
         axes.text(column, line, "–", ha="center", va="center", fontsize=9, color="0.4")
         return
     is_best = value == best
-    text = f"{'★ ' if is_best else ''}{value:.1f}"
+    text = f"{'★ ' if is_best else ''}{value:.1f}".replace("-", "\N{MINUS SIGN}")
     if spread is not None and np.isfinite(spread[cell]):
         text += f"\n± {spread[cell]:.1f}"
     light = sum(heat.cmap(heat.norm(value))[:3]) / 3 > 0.5

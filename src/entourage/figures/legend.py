@@ -74,7 +74,8 @@ def draw_key(
         axes.scatter([x + 0.07], [y], s=area, c=colour, marker=shape, linewidths=0, clip_on=False)
         count = f"{len(rows):,}"
         if name is None:
-            name = f"{len(np.unique(labels[rows])):,} other classes"
+            others = len(np.unique(labels[rows]))
+            name = f"{others:,} other class{'es' if others > 1 else ''}"
         elif sizes is not None and sizes[name] > len(rows):
             count += f" of {sizes[name]:,}"
         space = KEY_WIDTH - 0.5 - width_of(count, 8)

@@ -54,7 +54,8 @@ def draw_planes(planes: Sequence[Sequence[Plane]], row_titles: Sequence[str], ti
         raise InputError(f"there are {len(planes)} rows of panels and {len(row_titles)} titles; wanted one for each")
     columns = len(planes[0])
     width = max(0.4 + _PANEL * columns, _NARROWEST)
-    figure = Figure(figsize=(width, 0.7 + _PANEL * len(planes)), layout="constrained")
+    height = _PANEL * _steepest([each.places for of_row in planes for each in of_row])
+    figure = Figure(figsize=(width, 0.7 + height * len(planes)), layout="constrained")
     head(figure, title)
     panels = figure.subplots(len(planes), columns, squeeze=False)
     for column in range(columns):
@@ -68,6 +69,12 @@ def draw_planes(planes: Sequence[Sequence[Plane]], row_titles: Sequence[str], ti
     if note:
         figure.supxlabel(shorten(note, width, 8.5), fontsize=8.5, color="0.35")
     return figure
+
+
+def _steepest(planes: Sequence[FloatArray]) -> float:
+    """The height of the tallest panel by its width: flat ones need no square."""
+    extents = [np.ptp(places, axis=0) for places in planes]
+    return float(np.clip(max(high / max(wide, 1e-9) for wide, high in extents), 0.6, 1))
 
 
 def _scatter(axes: Axes, plane: Plane, looks: dict[str, LabelStyle]) -> None:

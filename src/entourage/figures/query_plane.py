@@ -123,7 +123,11 @@ def _beside(
 ) -> None:
     """The picture of an item beside its place, its name below, and a line between picture and place."""
     size = (_CELL + 0.3, _CELL + 0.2)
-    found = space.place(size, place, farthest=2.0) or space.place(size, place, farthest=4.0, per_dot=0.3)
+    found = (
+        space.place(size, place, farthest=2.0)
+        or space.place(size, place, farthest=3.0, crossing=True)
+        or space.place(size, place, farthest=np.inf, per_dot=0.3, crossing=True)
+    )
     x, y = place if found is None else found
     left, top = x - _CELL / 2, y - _CELL / 2 - 0.08
     edge = INK if right is None else None

@@ -63,7 +63,7 @@ class EncoderSettings:
     scale and shift too."""
     validation_share: float = 0.2
     """Share of the training classes held out, to choose the epoch that is kept; 0 keeps the last."""
-    refit: bool = False
+    refit: bool = True
     """Whether, once the epoch is chosen, a new encoder is trained on all classes for as many epochs."""
     augment: bool = True
     """Random crops and flips in training, as far as the encoder's preprocessing has any."""

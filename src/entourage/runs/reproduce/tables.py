@@ -96,6 +96,8 @@ class Table:
     """What the paper says of it in words, where figures carry no numbers."""
     differs: str = ""
     """What differs here, and why."""
+    found: str = ""
+    """What the measurements that are kept say, with their protocol; for the page of the papers."""
     small: dict[str, Any] = field(default_factory=dict)
     """At small scale: metrics, and the recipe of the encoder that all trainings begin with (begin)."""
 

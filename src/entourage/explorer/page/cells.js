@@ -43,7 +43,7 @@ export class Cells {
       "span",
       { class: "head" },
       rank === null ? null : el("b", {}, String(rank)),
-      label === null ? null : [this.mark(code), el("span", { class: "name" }, label)],
+      label === null ? null : [this.mark(code), el("bdi", { class: "name" }, label)],
       sign ? el("span", { class: "sign", title: says, "aria-label": says }, sign) : null,
     );
     const link = el(

@@ -3,6 +3,7 @@
 import functools
 import io
 import secrets
+import threading
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Desk:
 
     def __init__(self, scene: Scene, encoder: Encoder | None = None) -> None:
         self.scene, self.methods, self._encoder = scene, Methods(scene), encoder or Encoder(None)
+        self._examining = threading.Lock()
         self._stamp = secrets.token_hex(4)  # what a browser keeps of one run is not shown for another
         self.thumbnail = functools.lru_cache(_PICTURES_KEPT)(self._thumbnail)
 
@@ -139,8 +141,8 @@ class Desk:
 
     @functools.cached_property
     def doctor(self) -> dict[str, Any]:
-        """The doctor's verdict."""
-        with self.scene.computing():
+        """The doctor's verdict; items can be looked at meanwhile."""
+        with self._examining:
             return doctor_of(self.scene)
 
     @functools.cached_property

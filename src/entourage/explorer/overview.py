@@ -12,6 +12,8 @@ from entourage.values import FloatArray, IntArray
 
 __all__ = ["Suspect", "copies_across_labels", "doctor_of", "overview", "suspects"]
 
+MOST_EXAMINED = 100_000  # items; the doctor refines them and ranks all of them
+
 _CLASSES = 8  # that gained most, and that lost most
 _UNCHANGED = 1e-9
 _SUSPECT = 0.6  # the share of trust that goes to another label
@@ -72,6 +74,9 @@ def _gained(scene: Scene) -> dict[str, Any]:
 def doctor_of(scene: Scene) -> dict[str, Any]:
     """The doctor's verdict on the raw vectors that are searched, and what it found."""
     items = scene.run.items if scene.run.context is None else scene.run.context
+    if len(items) > MOST_EXAMINED:
+        said = f"{len(items):,} items take the doctor too long for a page: ask `entourage doctor`, of a part of them"
+        return {"verdict": said, "findings": []}
     found = examine(items, progress=scene.progress)
     findings = [
         {"name": each.name.replace("_", " "), "value": str(each), "note": each.note}

@@ -18,7 +18,7 @@ export function showLegend(page, name) {
   if (name === "label") {
     if (!codes) return fill(byId("legend"), el("p", {}, "The items have no labels."));
     if (scene.labels.length > MOST) {
-      const shapes = el("span", { class: "mark", "aria-hidden": "true" }, [0, 9, 18, 27].map((code) => mark(colours, code)));
+      const shapes = el("span", { class: "mark", "aria-hidden": "true" }, [0, 1, 2, 3].map((code) => mark(colours, code)));
       return fill(byId("legend"), el("p", {}, shapes, ` ${number(scene.labels.length)} labels by colour and shape${scene.labels.length > KINDS ? `, which repeat after ${KINDS}` : ""}`));
     }
     const lines = scene.labels.map((label, code) => {

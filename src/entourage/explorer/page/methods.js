@@ -52,7 +52,7 @@ export function methodBox(page) {
     "section",
     { class: "method", "aria-label": "Method" },
     el("div", { class: "by" }, el("span", { class: "quiet" }, "Refined by"), el("div", { class: "modes", role: "radiogroup", "aria-label": "Refined by" }, buttons)),
-    el("p", { class: "quiet" }, SAYS[name], " ", el("span", { class: "as-kept" }, "This is what the run did."), el("button", { type: "button", class: "small", id: "as-kept", onclick: back }, "Back to what the run did")),
+    el("p", { class: "quiet" }, SAYS[name], " ", el("span", { class: "as-kept" }, "This is what the run did."), el("span", { class: "tried" }, "Tried on what is in view; the places on the map, and scores, stay those of the run. ", el("button", { type: "button", class: "small", id: "as-kept", onclick: back }, "Back to what the run did"))),
     sliders.length ? el("div", { class: "sliders" }, sliders) : null,
   );
   sayWhetherKept(page, box);
@@ -62,7 +62,7 @@ export function methodBox(page) {
 function sayWhetherKept({ state, data }, box) {
   const kept = settingsOf(state.value, data.scene) === null;
   box.querySelector(".as-kept").hidden = !kept || !data.scene.own;
-  box.querySelector("#as-kept").hidden = kept;
+  box.querySelector(".tried").hidden = kept;
 }
 
 /** Let the box that is there say what the state now is, without touching a slider that is held. */

@@ -1,6 +1,6 @@
 // The whole set: scores with intervals, classes, the doctor's verdict, labels to check.
 
-import { download, el, fill, number, percent } from "./dom.js";
+import { download, el, fill, number, percent, sentence } from "./dom.js";
 
 const NAMES = { "map@r": "MAP@R", mrr: "MRR", "r-precision": "R-precision", nmi: "NMI" };
 const titled = (name) => NAMES[name] ?? name.replace("recall@", "R@").replace("precision@", "P@").replace("ndcg@", "nDCG@").replace("map@", "MAP@").replace("mrr@", "MRR@");
@@ -90,7 +90,7 @@ function notes({ warnings }) {
 
 function verdict({ verdict, findings }) {
   const lines = findings.map(({ name, value, note }) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, value), el("td", { class: "quiet" }, note)));
-  return [el("p", { class: "verdict" }, `${verdict[0].toUpperCase()}${verdict.slice(1)}`), el("details", {}, el("summary", {}, `${findings.length} findings`), el("table", { class: "findings" }, el("tbody", {}, lines)))];
+  return [el("p", { class: "verdict" }, sentence(verdict.replace(/ Next: .*$/, ""))), lines.length ? el("details", {}, el("summary", {}, `${findings.length} findings`), el("table", { class: "findings" }, el("tbody", {}, lines))) : null];
 }
 
 function suspects(page, { suspects, all, copies, names }) {

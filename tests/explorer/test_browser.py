@@ -249,6 +249,11 @@ def test_the_set_has_scores_a_verdict_and_labels_to_check(page):
     assert "MAP@R" in said and "95 % interval" in said and "Classes that gained and lost most" in said
     rows = page.run("return [...document.querySelectorAll('.suspects > li > .cell')].map((e) => Number(e.dataset.row))")
     assert {1, 30} <= set(rows)
+    page.find("#save-suspects").click()
+    file, end = page.driver.downloads / "suspected-label-errors.csv", time.monotonic() + 10
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(file.read_text().splitlines()) == len(rows) + 1
     page.find(".suspects .cell a").click()
     page.until("document.querySelector('.rankings')")
 

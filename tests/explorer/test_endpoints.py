@@ -7,14 +7,19 @@ from dataclasses import replace
 import httpx
 import numpy as np
 import pytest
-from tests.explorer.conftest import CLASSES, HOSTILE, PER_CLASS
+from tests.explorer.conftest import CLASSES, HOSTILE, PER_CLASS, names_of_classes, vectors_of
 
+from entourage.explorer import overview
 from entourage.explorer.app import Preparing
+from entourage.explorer.desk import Desk
 from entourage.explorer.methods import Methods, Settings
 from entourage.explorer.scene import Scene
 from entourage.neighbors import search
 from entourage.refiner.universal import universal_network
+from entourage.runs import refinement_files
+from entourage.runs.refine import write_refinement
 from entourage.runs.refinement_run import open_refinement
+from entourage.values import Embeddings
 
 COUNT = CLASSES * PER_CLASS
 
@@ -227,3 +232,18 @@ def test_until_the_scene_is_there_the_page_is_told_how_far_it_is_and_what_went_w
     preparing.start(fail).join()
     assert waiting.get("/api/progress").json()["error"] == "the vectors are odd"
     assert waiting.get("/api/scene").json()["detail"] == "the vectors are odd"
+
+
+def test_too_many_items_for_the_doctor_are_said_to_be_so(desks, monkeypatch):
+    monkeypatch.setattr(overview, "MOST_EXAMINED", 10)
+    told = overview.doctor_of(desks["pictured"].scene)
+    assert told["findings"] == [] and "72 items" in told["verdict"] and "entourage doctor" in told["verdict"]
+
+
+def test_what_would_take_hours_to_rank_is_shown_without_scores(refiner, tmp_path, monkeypatch):
+    monkeypatch.setattr(refinement_files, "MOST_RANKED", 10)
+    items = Embeddings.from_vectors(vectors_of(), labels=names_of_classes())
+    desk = Desk(Scene(write_refinement(tmp_path / "run", refiner, items))).prepare()
+    assert set(desk.summary["columns"]) == {"trust", "hubness", "purity"} and desk.overview["scores"] == []
+    assert "72 rankings of 72 items" in desk.overview["warnings"][0]
+    assert desk.suspects["all"] == len(desk.suspect_lines)

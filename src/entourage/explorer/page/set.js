@@ -14,7 +14,7 @@ export async function showSet(page, panel, { closed }) {
   const top = el("div", { class: "top" });
   fill(panel, el("div", { class: "bar" }, el("h2", {}, "The set"), close), el("p", { class: "quiet" }, about(scene)), top, el("h3", {}, "What the doctor says of the raw vectors"), doctor, el("h3", {}, "Labels to check"), labels);
   const found = await page.source.overview();
-  fill(top, scores(found), tally(found, page), classes(page, found), notes(found));
+  fill(top, scores(found, scene), tally(found, page), classes(page, found), notes(found));
   await Promise.all([later(doctor, async () => verdict(await page.source.doctor())), later(labels, async () => suspects(page, await page.source.suspects()))]);
 }
 
@@ -35,8 +35,8 @@ function about(scene) {
   return `${number(scene.items)} items${gallery}${classes}, ${number(scene.dim)} dimensions, ${scene.steps} steps.`;
 }
 
-function scores({ scores }) {
-  if (!scores.length) return el("p", {}, "There are no labels to score by; colour by trust or hubness, or look at single items.");
+function scores({ scores }, { labels }) {
+  if (!scores.length) return el("p", {}, `${labels ? "There are no scores" : "There are no labels to score by"}; colour by trust or hubness, or look at single items.`);
   const lines = scores.map(({ name, before, after, interval }) => {
     const [mark, says] = change(after - before, interval);
     const range = interval ? `${points(interval.low)} to ${points(interval.high)}` : "";

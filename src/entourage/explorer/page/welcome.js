@@ -12,8 +12,8 @@ function cards(scores) {
     const [title, says] = HEADLINE[name];
     const [sign, kind] = change(after - before, interval);
     const head = el("p", { class: "bar" }, el("span", { class: "quiet" }, title), el("span", { class: kind }, `${sign} ${points(after - before)}`));
-    const shown = [el("span", { class: "quiet" }, `${(100 * before).toFixed(1)} →`), el("b", {}, (100 * after).toFixed(1)), el("span", { class: "quiet" }, "%")];
-    return el("div", { class: "card", title: says }, head, el("p", {}, shown));
+    const shown = [el("span", { class: "quiet" }, `${(100 * before).toFixed(1)} →`), el("b", {}, (100 * after).toFixed(1))];
+    return el("div", { class: "card", title: `${says}, in percent` }, head, el("p", {}, shown));
   });
 }
 
@@ -32,7 +32,7 @@ export async function showWelcome(page, panel) {
       el("li", {}, el("b", {}, "Draw"), " around points to see what they have in common."),
       scene.columns.gain ? el("li", {}, el("b", {}, "Colour"), " by ", el("a", { href: page.addressOf({ colour: "gain" }) }, "gain or loss"), " to see whom it helped.") : null,
       page.source.live ? el("li", {}, el("b", {}, "Drop"), scene.encoder ? ` ${scene.kind === "texts" ? "a text" : "a picture"} or vectors of your own to search with them.` : " a file of vectors to search with them.") : null,
-      el("li", {}, el("b", {}, "Open"), " ", el("a", { href: page.addressOf({ view: "set" }) }, "the set"), scene.labels ? " for scores, and labels to check." : " for what the doctor says of the vectors."),
+      el("li", {}, el("b", {}, "Open"), " ", el("a", { href: page.addressOf({ view: "set" }) }, "the set"), scene.columns.gain ? " for scores, and labels to check." : scene.labels ? " for labels to check." : " for what the doctor says of the vectors."),
     ),
     examples,
   );

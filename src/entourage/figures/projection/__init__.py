@@ -177,8 +177,9 @@ def follow_steps(
     repulsion, now = None if still else Repulsion(positions[fixed]), positions
     report = progress or (lambda title, done, total: None)
     parts = list(blocks(len(moving), _AT_ONCE)) or [slice(0)]
-    report("following items", 0, len(parts) * max(count, 1))
     for step, vectors in enumerate(steps):
+        if not step:  # not sooner: what makes the first step may take longer than all that follows
+            report("following items", 0, len(parts) * max(count, 1))
         now = now.copy()
         for number, part in enumerate(parts, start=1):
             if repulsion is not None:

@@ -2,6 +2,7 @@
 
 import io
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -70,6 +71,10 @@ def test_only_what_got_worse_can_be_shown(page):
     gains = page.run("return entourage.data.column('gain').then(([, after]) => Array.from(after))")
     assert page.run("return Array.from(entourage.map.shown)") == [2 if gain < -1e-9 else 0 for gain in gains]
     assert (page.pixels()[..., 3] > 0).sum() < 0.7 * (whole[..., 3] > 0).sum()
+    assert page.find("#worse-count").text == str(sum(gain < -1e-9 for gain in gains))
+    codes = page.run("return Array.from(entourage.data.codes)")
+    worse = {code for code, gain in zip(codes, gains, strict=True) if gain < -1e-9}
+    assert set(page.run("return entourage.map.named.drawn")) <= worse  # no name where nothing is shown
 
 
 def test_hovering_shows_the_picture_and_the_label(page):
@@ -99,6 +104,13 @@ def test_names_of_labels_do_not_overlap_and_there_are_more_of_them_nearer(page):
     far = len(page.settled().run("return entourage.map.named.drawn"))
     page.run("entourage.map.camera.zoom = 1; entourage.map.redraw()")
     assert 0 < far <= len(page.settled().run("return entourage.map.named.drawn"))
+    page.run("entourage.map.closeUp(0, [1, 2, 3])")
+    near = page.settled().run(
+        """const { map } = entourage, { width, height } = map.camera;
+        return map.named.drawn.map((code) => map.camera.toScreen(...map.names.place(code, map.step)))
+          .every(([x, y]) => x >= 0 && y >= 0 && x <= width && y <= height)"""
+    )
+    assert near  # what is out of sight is not named
 
 
 @pytest.mark.parametrize("mode", ["lasso", "box"])
@@ -126,9 +138,11 @@ def test_drawing_around_items_tells_what_they_have_in_common_and_exports_ids(pag
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.05)
     assert len(file.read_text().splitlines()) == len(inside) + 1
-    again = page.open(page.run("return location.hash"))  # the address is the selection
+    page.press("[", "[")  # the address is the selection as it was drawn, wherever points are now
+    page.until("entourage.state.value.t === 1")
+    again = page.open(page.run("return location.hash"))
     again.until("document.getElementById('save-selection')")
-    assert set(again.run("return entourage.selected")) == inside
+    assert set(again.run("return entourage.selected")) == inside and again.run("return entourage.map.step") == 1
 
 
 # ---- an item ---------------------------------------------------------------------------------------------------------
@@ -150,6 +164,13 @@ def test_a_click_opens_an_item_links_lead_on_and_back_leads_back(page):
     page.until("entourage.state.value.item !== arguments[0]", first)
     page.driver.back()
     page.until("entourage.state.value.item === arguments[0] && entourage.map.focus?.row === arguments[0]", first)
+    link = page.find(".rankings .after .cell a")
+    ActionChains(page.driver).move_to_element(link).perform()
+    page.until("entourage.map.pointed === Number(arguments[0].dataset.row)", link)
+    page.find("#close-up").click()
+    page.until("entourage.state.value.zoom > 1.2")
+    x, y = page.place(first)
+    assert [x, y] == pytest.approx(page.run("return entourage.map.camera.middle"), abs=1)
 
 
 def test_search_by_keys_alone_finds_a_label_and_an_item(page):
@@ -159,7 +180,8 @@ def test_search_by_keys_alone_finds_a_label_and_an_item(page):
     page.until("document.querySelectorAll('#found li').length === 1")
     page.press(Keys.ENTER)
     page.until("entourage.data.scene.labels[entourage.map.only] === 'class d'")
-    page.until("document.getElementById('panel').innerText.includes('All of them are class d')")
+    page.until("document.getElementById('panel').innerText.includes('13 items with this label')")
+    assert "class d" in page.find("#panel h2").text and page.run("return entourage.map.named.drawn.length") == 1
     page.press("/")
     page.press("class 2/04")
     page.until("document.querySelector('#found li[role=option] img')")
@@ -206,9 +228,15 @@ def test_a_method_and_its_sliders_change_what_is_seen_at_once(page):
     page.run("arguments[0].value = 1; arguments[0].dispatchEvent(new Event('input'))", slider)
     page.until("document.querySelector('.rankings .after').innerText !== arguments[0]", first)
     assert slider.is_displayed()  # it is the same one: a slider that is held must not be replaced
-    assert "method=universal" in page.driver.current_url and "steps=1" in page.driver.current_url
+    assert "steps=1" in page.driver.current_url
     before, after = page.run(f"return {listed}")
     assert before != after
+    address = page.run("return location.hash")
+    page.find("#as-kept").click()
+    page.until("document.querySelector('.rankings .after').innerText === arguments[0]", first)
+    page.until("document.querySelector('[data-setting=steps]').value === '3'")  # as the run has it
+    assert "steps" not in page.driver.current_url and "This is what the run did" in page.panel()
+    page.open(address).until("document.querySelector('[data-setting=steps]')?.value === '1'")
 
 
 # ---- the set, queries, addresses -------------------------------------------------------------------------------------
@@ -221,6 +249,11 @@ def test_the_set_has_scores_a_verdict_and_labels_to_check(page):
     assert "MAP@R" in said and "95 % interval" in said and "Classes that gained and lost most" in said
     rows = page.run("return [...document.querySelectorAll('.suspects > li > .cell')].map((e) => Number(e.dataset.row))")
     assert {1, 30} <= set(rows)
+    page.find("#save-suspects").click()
+    file, end = page.driver.downloads / "suspected-label-errors.csv", time.monotonic() + 10
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(file.read_text().splitlines()) == len(rows) + 1
     page.find(".suspects .cell a").click()
     page.until("document.querySelector('.rankings')")
 
@@ -243,6 +276,11 @@ def test_a_picture_a_text_and_vectors_are_refined_and_ranked(page, tmp_path):
     np.save(vectors, np.eye(3, DIM))
     page.drop("three.npy", vectors.getvalue())
     page.until("entourage.queries.queries.length === 3 && document.querySelector('#panel select')")
+    page.drop("bad.npy", b"no vectors")  # what was found before stays, and can still be asked again
+    page.until("!document.getElementById('toast').hidden")
+    assert page.find("#toast").text.startswith("bad.npy does not begin")
+    page.find("[data-method=raw]").click()
+    page.until("entourage.queries.settings.method === 'raw' && entourage.queries.queries.length === 3")
 
 
 def test_what_is_typed_can_be_searched_for_by_meaning(text_page):
@@ -253,6 +291,12 @@ def test_what_is_typed_can_be_searched_for_by_meaning(text_page):
     text_page.press(Keys.ENTER)
     text_page.until("entourage.queries?.kind === 'text' && document.querySelectorAll('.rankings .cell').length === 24")
     assert "abcd" in text_page.panel() and "What it looked at" in text_page.panel()
+    shared = text_page.run("return location.hash")
+    assert "ask=abcd" in shared
+    text_page.open(shared)
+    text_page.until("entourage.queries?.ask === 'abcd' && document.querySelectorAll('.rankings .cell').length === 24")
+    text_page.press(Keys.ESCAPE)
+    text_page.until("!location.hash.includes('ask') && document.getElementById('panel').dataset.shown === 'welcome'")
 
 
 @pytest.mark.parametrize(
@@ -334,12 +378,50 @@ def test_until_it_is_ready_the_page_says_what_is_done_and_what_went_wrong(browse
         running.stop()
 
 
+def test_labels_differ_by_shape_where_they_are_few(page):
+    page.open()
+    looks = page.run("return entourage.data.scene.labels.map((_, code) => entourage.cells.mark(code).textContent)")
+    assert all(one != other for one, other in pairwise(looks)) and len(set(looks)) == 4
+
+
+def test_tab_reaches_everything_and_shows_where_it_is(page):
+    page.open("#item=7")
+    page.until("document.querySelector('.rankings')")
+    wanted = {"to-map", "to-set", "search", "ask", "theme", "help", "points", "colour", "worse", "pan", "lasso", "box"}
+    wanted |= {"out", "in", "fit", "play", "step", "close", "close-up", "raw", "alpha-qe", "universal", "k", "blend"}
+    reached = {}
+    for _ in range(60):
+        page.press(Keys.TAB)
+        name, outline = page.run(
+            """const on = document.activeElement, style = getComputedStyle(on);
+            return [on.id || on.dataset.mode || on.dataset.method || on.dataset.setting || on.className || on.tagName,
+              style.outlineStyle === 'none' ? 0 : parseFloat(style.outlineWidth)]"""
+        )
+        reached[name] = outline
+        if wanted <= set(reached):
+            break
+    assert wanted <= set(reached)
+    assert min(reached[name] for name in wanted) >= 2
+
+
+def test_open_to_a_network_the_printed_address_opens_the_page(browser, desks):
+    running = Running(make_app(Preparing(desks["pictured"]), token="secret"))
+    try:
+        page = Page(browser, f"{running.url}/?token=secret").open("#item=7")  # what follows brings the cookie
+        page.until("document.querySelector('.rankings img')?.naturalWidth > 0")
+        browser.delete_all_cookies()
+        browser.get(f"{running.url}/")
+        assert "open the address that was printed" in page.run("return document.body.innerText")
+    finally:
+        running.stop()
+
+
 def test_a_mistaken_address_is_a_sentence_with_a_way_back(page):
     page.open("#item=99999")
     page.until("document.querySelector('#panel .error')")
     assert "There is no item 99999" in page.panel()
     page.find("#panel button").click()
-    page.until("document.querySelector('.cards') && entourage.state.value.item === undefined")
+    page.until("document.querySelector('.cards b') && entourage.state.value.item === undefined")
     assert "MAP@R" in page.panel() and "→" in page.panel()
 
 

@@ -2,15 +2,24 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import httpx
 import numpy as np
 import pytest
-from tests.explorer.conftest import CLASSES, HOSTILE, PER_CLASS
+from tests.explorer.conftest import CLASSES, HOSTILE, PER_CLASS, names_of_classes, vectors_of
 
+from entourage.explorer import overview
 from entourage.explorer.app import Preparing
-from entourage.explorer.methods import Settings
+from entourage.explorer.desk import Desk
+from entourage.explorer.methods import Methods, Settings
+from entourage.explorer.scene import Scene
 from entourage.neighbors import search
+from entourage.refiner.universal import universal_network
+from entourage.runs import refinement_files
+from entourage.runs.refine import write_refinement
+from entourage.runs.refinement_run import open_refinement
+from entourage.values import Embeddings
 
 COUNT = CLASSES * PER_CLASS
 
@@ -76,10 +85,11 @@ def test_points_of_a_gallery_follow_the_items_and_search_among_themselves(galler
 def test_the_methods_begin_where_the_run_was_kept_and_go_elsewhere(client, desks):
     methods = desks["pictured"].methods.offered
     kept = client.get("/api/items/5").json()
-    usual = {name: methods["fitted"][name] for name in ("k", "steps", "blend")}
-    fitted = client.get("/api/items/5", params={"method": "fitted"} | usual).json()
-    assert fitted["after"]["rows"] == kept["after"]["rows"] and fitted["attention"] == kept["attention"]
-    fewer = client.get("/api/items/5", params={"method": "fitted"} | usual | {"k": 4}).json()["attention"]
+    own = desks["pictured"].methods.own
+    usual = {"method": own} | {name: methods[own][name] for name in ("k", "steps", "blend")}
+    same = client.get("/api/items/5", params=usual).json()
+    assert same["after"]["rows"] == kept["after"]["rows"] and same["attention"] == kept["attention"]
+    fewer = client.get("/api/items/5", params=usual | {"k": 4}).json()["attention"]
     assert len(fewer["rows"]) == 4 and sum(fewer["weights"][0]) == pytest.approx(1, abs=1e-3)
     raw = client.get("/api/items/5", params={"method": "raw"}).json()
     assert raw["after"]["rows"] == kept["before"]["rows"] and raw["attention"] is None  # it looks at nobody
@@ -90,8 +100,19 @@ def test_the_methods_begin_where_the_run_was_kept_and_go_elsewhere(client, desks
     assert others[0]["similarities"] != others[1]["similarities"] != kept["after"]["similarities"]
 
 
+def test_what_was_not_fitted_is_not_called_so(desks, pictured):
+    assert list(desks["pictured"].methods.offered) == ["raw", "alpha-qe", "universal"]
+    assert desks["pictured"].summary["own"] == "universal"
+    scene = Scene(open_refinement(pictured))
+    scene.__dict__["network"] = replace(universal_network(), sharpness=2.0)  # as one that learned
+    methods = Methods(scene)
+    assert methods.own == "fitted" and list(methods.offered) == ["raw", "alpha-qe", "universal", "fitted"]
+    moved = [methods.refined(methods.kept._replace(method=name, k=5)) for name in ("universal", "fitted")]
+    assert not np.allclose(*(each.pool.items.vectors for each in moved))
+
+
 def test_a_query_of_a_gallery_is_refined_by_every_method(gallery, desks):
-    for method in ("alpha-qe", "universal", "fitted"):
+    for method in ("alpha-qe", "universal"):
         told = gallery.get("/api/items/3", params={"method": method, "k": 5, "steps": 2, "blend": 0.3})
         assert told.status_code == 200 and len(told.json()["after"]["rows"]) == 12
 
@@ -182,7 +203,11 @@ def test_a_selection_is_exported_by_id_and_no_cell_is_a_formula(client):
     assert client.post("/api/ids.csv", content=b"abc").status_code == 400
     from entourage.explorer.app import _table
 
-    assert b"'=1+1" in _table(["id"], [["=1+1"]], "x.csv").body
+    assert _table(["id"], [["=1+1"], ["-2+3"], ["-2.5"]], "x.csv").body == b"id\n'=1+1\n'-2+3\n-2.5\n"
+
+
+def test_pictures_that_a_browser_keeps_are_those_of_this_run(desks):
+    assert desks["pictured"].summary["stamp"] != desks["texts"].summary["stamp"]
 
 
 def test_until_the_scene_is_there_the_page_is_told_how_far_it_is_and_what_went_wrong():
@@ -195,7 +220,10 @@ def test_until_the_scene_is_there_the_page_is_told_how_far_it_is_and_what_went_w
     waiting = TestClient(make_app(preparing), base_url="http://127.0.0.1")
     preparing("laying out the map", 2, 6)
     told = waiting.get("/api/progress").json()
-    assert told == {"stage": "laying out the map", "done": 2, "total": 6, "error": None, "ready": False}
+    assert told == {"stage": "laying out the map", "done": 2, "total": 6, "left": None, "error": None, "ready": False}
+    preparing("laying out the map", 3, 6)
+    preparing._clock.started -= 10  # one part took ten seconds: three are to come
+    assert waiting.get("/api/progress").json()["left"] in ("29 s", "30 s")
     assert waiting.get("/api/scene").status_code == 503
 
     def fail():
@@ -204,3 +232,18 @@ def test_until_the_scene_is_there_the_page_is_told_how_far_it_is_and_what_went_w
     preparing.start(fail).join()
     assert waiting.get("/api/progress").json()["error"] == "the vectors are odd"
     assert waiting.get("/api/scene").json()["detail"] == "the vectors are odd"
+
+
+def test_too_many_items_for_the_doctor_are_said_to_be_so(desks, monkeypatch):
+    monkeypatch.setattr(overview, "MOST_EXAMINED", 10)
+    told = overview.doctor_of(desks["pictured"].scene)
+    assert told["findings"] == [] and "72 items" in told["verdict"] and "entourage doctor" in told["verdict"]
+
+
+def test_what_would_take_hours_to_rank_is_shown_without_scores(refiner, tmp_path, monkeypatch):
+    monkeypatch.setattr(refinement_files, "MOST_RANKED", 10)
+    items = Embeddings.from_vectors(vectors_of(), labels=names_of_classes())
+    desk = Desk(Scene(write_refinement(tmp_path / "run", refiner, items))).prepare()
+    assert set(desk.summary["columns"]) == {"trust", "hubness", "purity"} and desk.overview["scores"] == []
+    assert "72 rankings of 72 items" in desk.overview["warnings"][0]
+    assert desk.suspects["all"] == len(desk.suspect_lines)

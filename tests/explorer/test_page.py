@@ -2,7 +2,9 @@
 
 import json
 import re
+from itertools import combinations
 
+import numpy as np
 import pytest
 from tests.explorer.conftest import HOSTILE
 
@@ -49,3 +51,27 @@ def test_in_one_file_nothing_ends_the_data_and_nothing_is_loaded():
     assert json.loads(inside)["labels"] == [HOSTILE, "</script><script>alert(1)</script>"]
     assert page.count("<script") == 2 and 'src="page/' not in page and 'href="page/' not in page
     assert "import {" not in as_script() and "export " not in re.sub(r"//.*", "", as_script())
+
+
+# As people see linear RGB: with all cones, or without one kind of them (Machado et al. 2009, severity 1).
+VISIONS = {
+    "all": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+}
+LMS = np.array([[0.41222, 0.53633, 0.05145], [0.2119, 0.6807, 0.1074], [0.0883, 0.28172, 0.62998]])
+OKLAB = np.array([[0.21045, 0.79362, -0.00407], [1.978, -2.42859, 0.45059], [0.0259, 0.78277, -0.80868]])
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+@pytest.mark.parametrize(
+    ("name", "apart"), [("LIGHT", 0.09), ("DARK", 0.09), ("SIGNED_LIGHT", 0.19), ("SIGNED_DARK", 0.19)]
+)
+def test_colours_are_told_apart_with_any_kind_of_colour_vision(name, apart, vision):
+    source = FILES["colours.js"][0].decode()
+    found = re.findall(r"#([0-9a-f]{6})", re.search(rf"const {name} = \[([^\]]*)\]", source)[1])
+    rgb = np.array([[int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)] for colour in found])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.cbrt(np.clip(linear @ np.array(VISIONS[vision]).T, 0, 1) @ LMS.T) @ OKLAB.T
+    assert min(np.linalg.norm(one - other) for one, other in combinations(seen, 2)) >= apart

@@ -10,10 +10,12 @@ from entourage.explorer import places as module
 from entourage.explorer.places import places_of
 from entourage.explorer.scene import Scene
 from entourage.explorer.spreading import spread
+from entourage.figures import projection
 from entourage.figures.projection import follow, follow_steps, lay_out
 from entourage.runs.layout import MAP
 from entourage.runs.refinement_run import open_refinement
 from entourage.stores.replacing import foreign_in
+from entourage.values import Embeddings
 
 
 @pytest.fixture
@@ -26,7 +28,8 @@ def run(pictured, tmp_path):
 def test_they_are_kept_with_the_run_and_not_computed_again(run, monkeypatch):
     told = []
     first = places_of(run, lambda *progress: told.append(progress))
-    assert first.shape == (4, len(run.items), 2) and told[-1] == ("laying out the map", 4, 4)
+    assert first.shape == (4, len(run.items), 2) and told[-1] == ("moving the points along the steps", 3, 3)
+    assert told[0] == ("laying out the map", 0, 1)
     assert foreign_in(run.folder) is None  # `--overwrite` knows the file as ours
     monkeypatch.setattr(module, "lay_out", None)
     assert np.array_equal(places_of(run), first)
@@ -79,6 +82,23 @@ def test_steps_are_followed_one_by_one_as_all_at_once():
     positions = rng.normal(size=(40, 2)).astype(np.float32)
     one_by_one = list(follow_steps(positions, steps[1:].astype(np.float32)))
     assert np.array_equal(np.stack([positions, *one_by_one]), follow(positions, steps))
+
+
+def test_many_points_are_placed_part_by_part_and_progress_is_told_after_each(monkeypatch):
+    rng = np.random.default_rng(0)
+    items = Embeddings.from_vectors(rng.normal(size=(90, 5)))
+    steps = np.stack([items.vectors, items.vectors + 0.1 * rng.normal(size=(90, 5))]).astype(np.float32)
+    whole = lay_out(items, landmarks=30)
+    followed = follow(whole, steps, landmarks=30)
+    monkeypatch.setattr(projection, "_AT_ONCE", 40)
+    told = []
+    assert np.allclose(lay_out(items, landmarks=30, progress=lambda *each: told.append(each)), whole, atol=1e-5)
+    assert [each for each in told if each[0] == "placing items"] == [("placing items", n, 60) for n in (0, 40, 60)]
+    told.clear()
+    assert np.allclose(
+        follow(whole, steps, landmarks=30, progress=lambda *each: told.append(each)), followed, atol=1e-5
+    )
+    assert told == [("following items", n, 3) for n in (0, 1, 2, 3)]
 
 
 def test_the_graph_is_kept_beside_the_places_and_not_searched_again(run, monkeypatch):

@@ -5,9 +5,11 @@ Nothing of a request becomes a path: files of the page are known by name, points
 
 import csv
 import io
+import re
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
@@ -22,6 +24,7 @@ from entourage.explorer.access import Guard
 from entourage.explorer.desk import Desk
 from entourage.explorer.methods import Settings
 from entourage.explorer.pages import FILES
+from entourage.runtime.display import Stage, duration
 
 __all__ = ["Preparing", "make_app"]
 
@@ -29,6 +32,8 @@ Answer = TypeVar("Answer")
 
 _MOST_FOUND = 30
 _LISTED = 400  # points that are asked for at once
+
+_FORMULA = re.compile(r"[=+@\t\r]|-(?![\d.]+$)")  # a negative number is none
 
 Row = Annotated[int, Query(ge=0)]
 
@@ -42,9 +47,14 @@ class Preparing:
     done: int = 0
     total: int = 1
     error: str | None = None
+    _clock: Stage | None = field(default=None, repr=False)
 
     def __call__(self, title: str, done: int, total: int, /) -> None:
         """Note progress."""
+        now = time.monotonic()
+        if self._clock is None or title != self.stage or not self._clock.goes_on_with(done, total):
+            self._clock = Stage(title, done, total, now)
+        self._clock.update(title, done, total, now)
         self.stage, self.done, self.total = title, done, total
 
     def start(self, make: Callable[[], Desk]) -> threading.Thread:
@@ -65,8 +75,9 @@ class Preparing:
 
     def document(self) -> dict[str, Any]:
         """How far it is, as the page is told."""
+        left = None if self._clock is None else self._clock.left(time.monotonic())
         told = {"stage": self.stage, "done": self.done, "total": self.total, "error": self.error}
-        return told | {"ready": self.desk is not None}
+        return told | {"left": None if left is None else duration(left), "ready": self.desk is not None}
 
     def ready(self) -> Desk:
         """What answers; a 503 until it is there."""
@@ -257,4 +268,4 @@ def _table(head: list[str], lines: list[list[Any]], name: str) -> Response:
 
 
 def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "@", "\t", "\r") else value
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

@@ -2,6 +2,8 @@
 
 import functools
 import io
+import secrets
+import threading
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,8 @@ class Desk:
 
     def __init__(self, scene: Scene, encoder: Encoder | None = None) -> None:
         self.scene, self.methods, self._encoder = scene, Methods(scene), encoder or Encoder(None)
+        self._examining = threading.Lock()
+        self._stamp = secrets.token_hex(4)  # what a browser keeps of one run is not shown for another
         self.thumbnail = functools.lru_cache(_PICTURES_KEPT)(self._thumbnail)
 
     def prepare(self) -> "Desk":
@@ -50,7 +54,7 @@ class Desk:
         """What the page has to know before it shows anything."""
         scene, run = self.scene, self.scene.run
         return {
-            "name": run.folder.absolute().name,
+            "name": scene.name or run.folder.absolute().name,
             "points": len(scene),
             "items": scene.n_items,
             "poolStart": scene.pool_start,
@@ -59,6 +63,8 @@ class Desk:
             "kind": run.appearance.kind,
             "columns": {name: column.document() for name, column in self.columns.items()},
             "methods": self.methods.offered,
+            "own": self.methods.own,
+            "stamp": self._stamp,
             "usual": self.usual_method,
             "most": {"k": min(MOST_NEIGHBORS, max(len(scene) - scene.pool_start - 1, 1)), "steps": MOST_STEPS},
             "encoder": self._encoder.name,
@@ -135,8 +141,8 @@ class Desk:
 
     @functools.cached_property
     def doctor(self) -> dict[str, Any]:
-        """The doctor's verdict."""
-        with self.scene.computing():
+        """The doctor's verdict; items can be looked at meanwhile."""
+        with self._examining:
             return doctor_of(self.scene)
 
     @functools.cached_property

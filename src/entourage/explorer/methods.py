@@ -74,18 +74,18 @@ class Methods:
             "alpha-qe": {"title": "α-QE", "k": 8, "steps": 1, "blend": 0.0},
             "universal": {"title": "Universal"} | _defaults(universal_network().manner(), steps),
         }
-        if self._scene.explains:
-            known["fitted"] = {"title": "Fitted"} | _defaults(self._own_manner, steps)
+        if self.own is not None:
+            known[self.own] = {"title": self.own.capitalize()} | _defaults(self._own_manner, steps)
         sliders = ["k", "steps", "blend"]
         if len(self._scene.pool["before"]) > MOST_REFINED:
-            known, sliders = {name: each for name, each in known.items() if name in ("raw", "fitted")}, []
+            known, sliders = {name: each for name, each in known.items() if name in ("raw", self.own)}, []
         return {name: {"settings": sliders} | each for name, each in known.items()}
 
     def check(self, settings: Settings) -> Settings:
         """Refuse what is not offered."""
         if settings.method not in self.offered:
             raise InputError(f"the method is {settings.method!r}; wanted one of {', '.join(self.offered)}")
-        if settings.method == "fitted" and not self.offered["fitted"]["settings"] and settings != self.kept:
+        if settings.method == self.own and not self.offered[self.own]["settings"] and settings != self.kept:
             raise InputError(
                 f"the pool has {len(self._scene.pool['before']):,} points, and is not refined again beyond "
                 f"{MOST_REFINED:,}; wanted the settings of the run: {self.kept}"
@@ -119,6 +119,17 @@ class Methods:
         return self._by_manner(settings)
 
     @functools.cached_property
+    def own(self) -> str | None:
+        """What the run was refined by: "universal", "fitted", or None where its refiner weighs no neighbours."""
+        if not self._scene.explains:
+            return None
+        network, shipped = self._scene.network, universal_network()
+        mine, theirs = network.scorer.to_arrays(), shipped.scorer.to_arrays()
+        same = all(np.array_equal(array, theirs[name]) for name, array in mine.items())
+        usual = (network.sharpness, network.pull) == (shipped.sharpness, shipped.pull)
+        return "universal" if same and usual and network.base_map is None else "fitted"
+
+    @functools.cached_property
     def _own_manner(self) -> Manner:
         """How the run's own network weighs neighbours in this pool."""
         by = self._scene.weighted
@@ -127,8 +138,10 @@ class Methods:
     @property
     def kept(self) -> Settings | None:
         """The settings of the run as it was kept, where its refiner weighs neighbours."""
-        of = self.offered.get("fitted")
-        return None if of is None else Settings("fitted", of["k"], of["steps"], of["blend"])
+        if self.own is None:
+            return None
+        of = self.offered[self.own]
+        return Settings(self.own, of["k"], of["steps"], of["blend"])
 
     def _as_kept(self, settings: Settings) -> Refined:
         """The pool as the run left it; its graph is known."""

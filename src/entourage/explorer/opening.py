@@ -18,6 +18,8 @@ from entourage.runtime.progress import Progress
 
 __all__ = ["ExploreRequest", "encoder_of", "open_scene"]
 
+_SAYS_NOTHING = {"vectors", "embeddings", "features", "x", "data"}
+
 
 @dataclass(frozen=True)
 class ExploreRequest:
@@ -69,12 +71,18 @@ def open_scene(request: ExploreRequest, scratch: Path, progress: Progress | None
     if request.vectors is not None:
         folder = scratch / request.vectors.stem
         refine(RefineRequest(request.vectors, run=folder, **request.options), progress=progress)
-        return Scene(open_refinement(folder), progress)
+        return Scene(open_refinement(folder), progress, _name_of(request.vectors))
     assert request.run is not None
     opened = open_run(request.run, progress=progress)
     if isinstance(opened, TrainingRun):
         opened = _refined(opened, scratch / request.run.absolute().name, progress)
     return Scene(opened, progress)
+
+
+def _name_of(vectors: Path) -> str:
+    """What vectors are called: as their file is or, where that says nothing, as the folder it is in."""
+    path = vectors.absolute()
+    return path.parent.name or path.stem if path.stem.lower() in _SAYS_NOTHING else path.stem
 
 
 def encoder_of(request: ExploreRequest) -> Encoder:

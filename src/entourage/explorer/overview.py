@@ -7,13 +7,17 @@ import numpy as np
 from entourage.comparison.diagnosis import examine
 from entourage.explorer.scene import Scene
 from entourage.neighbors.copies import distinct_items
-from entourage.values import IntArray
+from entourage.runtime.threads import blocks
+from entourage.values import FloatArray, IntArray
 
 __all__ = ["Suspect", "copies_across_labels", "doctor_of", "overview", "suspects"]
+
+MOST_EXAMINED = 100_000  # items; the doctor refines them and ranks all of them
 
 _CLASSES = 8  # that gained most, and that lost most
 _UNCHANGED = 1e-9
 _SUSPECT = 0.6  # the share of trust that goes to another label
+_AT_ONCE = 50_000  # points whose neighbours are compared at once
 _TRUSTED = 0.5  # how much those neighbours are trusted, on average
 
 
@@ -70,6 +74,9 @@ def _gained(scene: Scene) -> dict[str, Any]:
 def doctor_of(scene: Scene) -> dict[str, Any]:
     """The doctor's verdict on the raw vectors that are searched, and what it found."""
     items = scene.run.items if scene.run.context is None else scene.run.context
+    if len(items) > MOST_EXAMINED:
+        said = f"{len(items):,} items take the doctor too long for a page: ask `entourage doctor`, of a part of them"
+        return {"verdict": said, "findings": []}
     found = examine(items, progress=scene.progress)
     findings = [
         {"name": each.name.replace("_", " "), "value": str(each), "note": each.note}
@@ -99,26 +106,35 @@ def suspects(scene: Scene) -> list[Suspect]:
     rows, labels = graph.gallery_rows + scene.pool_start, scene.labels[1]
     if not trusted.shape[1] or (labels[rows] < 0).any():
         return []
-    others = labels[rows[graph.neighbors.rows]]  # (G, k)
+    found: list[tuple[float, Suspect]] = []
+    for part in blocks(len(rows), _AT_ONCE):
+        near = rows[graph.neighbors.rows[part]]  # (B, k)
+        found += _suspects_among(rows[part], near, labels, trusted[part])
+    return [each for _, each in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _suspects_among(
+    rows: IntArray, near: IntArray, labels: IntArray, trusted: FloatArray
+) -> list[tuple[float, Suspect]]:
+    """How sure, and what, for those of some points (B,) with neighbours (B, k) whose label may be wrong."""
+    others = labels[near]  # (B, k)
     same = others[:, :, None] == others[:, None, :]
-    mass = (same * trusted[:, None, :]).sum(axis=2)  # (G, k): the trust that goes to the label of each neighbour
+    mass = (same * trusted[:, None, :]).sum(axis=2)  # (B, k): the trust that goes to the label of each neighbour
     mass[others == labels[rows][:, None]] = -1
     best = mass.argmax(axis=1)
-    nodes = np.arange(len(rows))
-    share = mass[nodes, best] / np.maximum(trusted.sum(axis=1), 1e-9)
-    theirs = np.where(same[nodes, best], trusted, 0)
-    strength = (theirs**2).sum(axis=1) / np.maximum(theirs.sum(axis=1), 1e-9)  # the mean, each counted by its trust
-    sure = (share >= _SUSPECT) & (strength >= _TRUSTED)
-    found = np.flatnonzero(sure)
-    order = found[np.argsort(-(share * mass[nodes, best])[found], kind="stable")]
+    at = np.arange(len(rows))
+    most, theirs = mass[at, best], same[at, best]
+    share = most / np.maximum(trusted.sum(axis=1), 1e-9)
+    trust = np.where(theirs, trusted, 0)
+    strength = (trust**2).sum(axis=1) / np.maximum(trust.sum(axis=1), 1e-9)  # the mean, each counted by its trust
+    sure = np.flatnonzero((share >= _SUSPECT) & (strength >= _TRUSTED))
+    suggested = others[at, best]
     return [
-        Suspect(
-            int(rows[node]),
-            int(others[node, best[node]]),
-            float(share[node]),
-            rows[graph.neighbors.rows[node][same[node, best[node]]]],
+        (
+            float(share[node] * most[node]),
+            Suspect(int(rows[node]), int(suggested[node]), float(share[node]), near[node][theirs[node]]),
         )
-        for node in order
+        for node in sure
     ]
 
 
@@ -128,7 +144,9 @@ def copies_across_labels(scene: Scene, most: int = 500) -> list[tuple[int, int]]
         return []
     pool, labels = scene.pool["before"].items, scene.labels[1][scene.pool_start :]
     _, stands_for = distinct_items(pool)
-    order = np.argsort(stands_for, kind="stable")
+    copied = np.bincount(stands_for)[stands_for] > 1  # few, as a rule
+    order = np.flatnonzero(copied)
+    order = order[np.argsort(stands_for[order], kind="stable")]
     pairs: list[tuple[int, int]] = []
     for group in np.split(order, np.flatnonzero(np.diff(stands_for[order])) + 1):
         if len(group) > 1:

@@ -19,6 +19,13 @@ __all__ = ["places_of"]
 
 Places = NDArray[np.float32]
 
+# What the projection reports, as the page says it.
+_SAID = {
+    "laying out items": "laying out the map",
+    "placing items": "placing all points on the map",
+    "following items": "moving the points along the steps",
+}
+
 
 def places_of(run: RefinementRun, progress: Progress | None = None) -> Places:
     """The place of every point at every step: read from the run, or computed and kept there.
@@ -45,15 +52,16 @@ def places_of(run: RefinementRun, progress: Progress | None = None) -> Places:
 
 
 def _computed(run: RefinementRun, shape: tuple[int, int, int], progress: Progress | None) -> Places:
-    report = progress or (lambda title, done, total: None)
+    def report(title: str, done: int, total: int) -> None:
+        if progress:
+            progress(_SAID[title], done, total)
+
     places = np.empty(shape, np.float32)
     together = _joined(run.items.vectors, None if run.context is None else run.context.vectors)
-    report("laying out the map", 0, shape[0])
-    places[0] = lay_out(Embeddings(together))
-    report("laying out the map", 1, shape[0])
-    for step, found in enumerate(follow_steps(places[0], _later_steps(run)), start=1):
+    places[0] = lay_out(Embeddings(together), progress=report)
+    steps = follow_steps(places[0], _later_steps(run, progress), count=shape[0] - 1, progress=report)
+    for step, found in enumerate(steps, start=1):
         places[step] = found
-        report("laying out the map", step + 1, shape[0])
     return np.clip(spread(_scaled(places)), -1, 1)
 
 
@@ -65,18 +73,23 @@ def _scaled(places: Places) -> Places:
     return places
 
 
-def _later_steps(run: RefinementRun) -> Iterator[FloatArray]:
+def _later_steps(run: RefinementRun, progress: Progress | None) -> Iterator[FloatArray]:
     """e_1 to e_T of all points, each (P, d); of a run without a refiner the refined vectors alone."""
     if not run.has_refiner:
         yield _joined(run.refined.vectors, None if run.context_refined is None else run.context_refined.vectors)
         return
     gallery = run.items if run.context is None else run.context
-    items = run.refiner.iter_steps(run.items, gallery, steps=run.n_steps)
+
+    def searching(title: str, done: int, total: int) -> None:
+        if progress and title != "refining":  # of which each step is told when its points have moved
+            progress(title, done, total)
+
+    items = run.refiner.iter_steps(run.items, gallery, steps=run.n_steps, progress=searching)
     next(items)
     if run.context is None:
         yield from items
         return
-    others = run.refiner.iter_steps(gallery, gallery, steps=run.n_steps)
+    others = run.refiner.iter_steps(gallery, gallery, steps=run.n_steps, progress=searching)
     next(others)
     for one, other in zip(items, others, strict=True):
         yield _joined(one, other)

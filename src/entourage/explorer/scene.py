@@ -40,6 +40,8 @@ class Scene:
     run: RefinementRun
     progress: Progress | None = None
     """Called as progress(title, done, total) while something is computed."""
+    name: str | None = None
+    """What the page is called; as the run's folder is, if None."""
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @contextmanager

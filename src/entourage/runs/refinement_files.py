@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RefinedSets", "fill_run"]
 
+MOST_RANKED = 10**11
+"""Pairs of queries and items; all of a gallery is ranked for every query, exactly."""
+
 _Arrays = dict[str, Any]  # by name; Any, as mypy reads each of them as the option allow_pickle of np.savez
 
 
@@ -140,8 +143,17 @@ def _scores(
     seed: int,
     progress: Progress | None,
 ) -> Scores | None:
-    """None where labels are not known, or tell nothing; the latter with a warning."""
+    """None where labels are not known, tell nothing or are too many to rank by; the latter two with a warning."""
     if items.labels is None or (context is not None and context.labels is None):
+        return None
+    gallery = len(items if context is None else context)
+    if len(items) * gallery > MOST_RANKED:
+        warnings.warn(
+            f"not scored: {len(items):,} rankings of {gallery:,} items each take hours; wanted {MOST_RANKED:.0e} pairs "
+            "at most: score a part of them by `entourage evaluate`",
+            EntourageWarning,
+            stacklevel=2,
+        )
         return None
     try:
         return evaluate_embeddings(items, context, at=at, nmi=nmi, seed=seed, progress=progress)

@@ -39,17 +39,20 @@ export class Cells {
     const [kind, sign, says] = right === null ? ["plain", "", ""] : FRAMES[right];
     const label = this.label(row);
     const code = this.page.data.codes?.[row];
+    const bare = this.page.data.scene.kind === "ids"; // nothing to look at: its id takes the place of a name
+    const id = name?.id ?? String(row);
+    if (bare && label !== null && !notes.includes(id)) notes = [id, ...notes];
     const head = el(
       "span",
       { class: "head" },
       rank === null ? null : el("b", {}, String(rank)),
-      label === null ? null : [this.mark(code), el("span", { class: "name" }, label)],
+      label === null ? (bare ? el("bdi", { class: "name" }, id) : null) : [this.mark(code), el("bdi", { class: "name" }, label)],
       sign ? el("span", { class: "sign", title: says, "aria-label": says }, sign) : null,
     );
     const link = el(
       "a",
       { href: this.page.addressOf({ item: row, view: undefined }), title: name?.text ?? name?.id ?? "", data: { row } },
-      el("span", { class: "look" }, this.look(row, name)),
+      bare ? null : el("span", { class: "look" }, this.look(row, name)),
       el("span", { class: "said" }, head, notes.map((note) => el("span", { class: "note" }, note))),
     );
     return el(tag, { class: `cell ${kind}`, data: { row } }, link);

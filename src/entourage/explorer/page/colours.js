@@ -1,8 +1,11 @@
 // Colours that people with any kind of colour vision tell apart, and shapes and sizes that say the same.
 
-/** Okabe and Ito's colours, as the light and the dark page show them. */
-const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#3d8bc4", "#7a5195", "#4d4d4d"];
-const DARK = ["#4aa8e0", "#f08a4b", "#2fc59b", "#e39ac4", "#e6b93f", "#8fd0f5", "#b597d6", "#c4c4c4"];
+/**
+ * Near Okabe and Ito's colours, and moved apart: any two of them are 0.09 or more from each other in OKLab as people
+ * without one kind of cones see them, too (Machado et al. 2009).
+ */
+const LIGHT = ["#2b58a2", "#c04637", "#098777", "#d757b3", "#ae8a0d", "#3093ec", "#403a2f", "#713c6d"];
+const DARK = ["#5cbefe", "#de7c00", "#69aa77", "#f290c0", "#b3ca65", "#b8e1ff", "#f6c3ba", "#aa7bb5"];
 /** Cividis, from low to high. */
 const RAMP_LIGHT = ["#c2ba96", "#a59c74", "#7d7c78", "#575d6d", "#2c4870", "#00224e"];
 const RAMP_DARK = ["#56698a", "#6c7684", "#858480", "#a69d75", "#d3c064", "#fee838"];
@@ -31,11 +34,14 @@ export function palette(dark) {
   };
 }
 
+/** Which shape a label has: of the first eight, whose colours all differ, one and the next differ in it, too. */
+const shapeOf = (code) => ((code % 8) + Math.floor(code / 8)) % 4;
+
 /** How a label looks: its colour and its shape, 32 of them before they repeat. */
 export function labelStyle(colours, code) {
   if (code < 0) return { colour: colours.signed[1], shape: SHAPES[0] };
-  return { colour: colours.labels[code % 8], shape: SHAPES[Math.floor(code / 8) % 4] };
+  return { colour: colours.labels[code % 8], shape: SHAPES[shapeOf(code)] };
 }
 
 /** What a shape is called. */
-export const shapeName = (code) => SHAPE_NAMES[Math.floor(code / 8) % 4];
+export const shapeName = (code) => SHAPE_NAMES[shapeOf(code)];

@@ -27,10 +27,13 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** Words that begin with a capital, unless they begin with the name of a file, and end with a stop. */
+export const sentence = (text) => `${text}.`.replace(/^[a-z]+(?=[\s,;:])/, (word) => `${word[0].toUpperCase()}${word.slice(1)}`).replace(/([.?!])\.$/, "$1");
+
 /** A sentence at the foot of the page for some seconds. */
 export function toast(text) {
   const place = byId("toast");
-  place.textContent = text;
+  place.textContent = sentence(text);
   place.hidden = false;
   clearTimeout(toast.timer);
   toast.timer = setTimeout(() => (place.hidden = true), 7000);

@@ -82,7 +82,7 @@ function sourceOf(data) {
 /** Lines as .csv; what a spreadsheet would take for a formula is made a text. */
 function table(head, lines) {
   const cell = (value) => {
-    const text = typeof value === "string" && /^[=+@\t\r]/.test(value) ? `'${value}` : String(value);
+    const text = typeof value === "string" && /^([=+@\t\r]|-(?![\d.]+$))/.test(value) ? `'${value}` : String(value);
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [head, ...lines].map((line) => `${line.map(cell).join(",")}\n`).join("");

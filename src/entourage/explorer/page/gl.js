@@ -20,7 +20,7 @@ void main() {
   if (mode < 0.5) {
     int number = int(code);
     colour = number < 0 ? signs[1] : labels[number % 8];
-    shape = number < 0 ? 0 : (number / 8) % 4;
+    shape = number < 0 ? 0 : (number % 8 + number / 8) % 4;
   } else if (isnan(now)) {
     colour = dim;
     big = 0.7;

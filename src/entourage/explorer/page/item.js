@@ -1,7 +1,7 @@
 // One item: its neighbours before and after side by side, how ranks moved, and what the refiner looked at.
 
 import { el, fill, percent } from "./dom.js";
-import { methodBox } from "./methods.js";
+import { followSettings, methodBox } from "./methods.js";
 import { moved, relation } from "./words.js";
 
 /** Fill the panel with an item, or with a query that was dropped. */
@@ -10,6 +10,7 @@ export function showItem(page, panel, view, { title, closed, query = false }) {
   const rest = el("div", { class: "rest" });
   if (panel.dataset.shown === key && panel.querySelector(".rest")) {
     panel.querySelector(".rest").replaceWith(rest); // the sliders stay, as one may be held
+    followSettings(page, panel);
   } else {
     panel.dataset.shown = key;
     const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: closed }, "×");
@@ -35,16 +36,17 @@ function itemHead(page, view) {
     el(
       "dl",
       {},
-      label === null ? null : [el("dt", {}, "Label"), el("dd", {}, page.cells.mark(page.data.codes[row]), " ", el("a", { href: page.addressOf({ label: page.data.codes[row], item: undefined }) }, label))],
+      label === null ? null : [el("dt", {}, "Label"), el("dd", {}, page.cells.mark(page.data.codes[row]), " ", el("a", { href: page.addressOf({ label: page.data.codes[row], item: undefined, region: undefined }) }, el("bdi", {}, label)))],
       [el("dt", {}, "Id"), el("dd", { class: "id" }, name.id)],
       scores ? [el("dt", {}, "Average precision"), el("dd", { class: "whole" }, `${percent(scores[0])} → ${percent(scores[1])} `, el("b", { class: change < 0 ? "loss" : "gain" }, sign))] : null,
       row >= page.data.scene.items ? [el("dt", {}, "Part of"), el("dd", {}, "the gallery")] : null,
+      el("dd", { class: "whole" }, el("button", { type: "button", class: "small", id: "close-up", title: "Zoom to it on the map ( z )", onclick: () => page.closeUp() }, "Zoom to it")),
     ),
   );
 }
 
 function queryHead(view) {
-  return el("p", { class: "lead" }, view.name, el("span", { class: "quiet" }, " · marked ✚ on the map, amid its nearest. It is refined against the gallery, but not added to it."));
+  return el("p", { class: "lead" }, el("bdi", {}, view.name), el("span", { class: "quiet" }, " · marked ✚ on the map, amid its nearest. It is refined against the gallery, but not added to it."));
 }
 
 function frames() {
@@ -88,15 +90,17 @@ function attention(page, view) {
   const same = looked.weights.length === 1;
   const steps = looked.steps;
   const says = same
-    ? `How much of its attention each neighbour gets, the same in each of ${steps} steps; the neighbours themselves move meanwhile.`
-    : `How much of its attention each neighbour gets, in each of ${steps} steps.`;
+    ? `How much of its attention each neighbour gets${steps > 1 ? `: the same in each of the ${steps} steps, while the neighbours themselves move` : ""}.`
+    : `How much of its attention each neighbour gets, in each of the ${steps} steps.`;
   const lines = order.map((at) => {
     const row = looked.rows[at];
     const bars = Array.from({ length: steps }, (_, step) => looked.weights[same ? 0 : step][at]);
-    const heights = bars.map((weight, step) => el("i", { style: { height: `${Math.max(4, (100 * weight) / most)}%` }, title: `step ${step + 1}: ${percent(weight)}` }));
+    const heights = same
+      ? el("i", { style: { width: `${(100 * bars[0]) / most}%` } })
+      : bars.map((weight, step) => el("i", { style: { height: `${Math.max(4, (100 * weight) / most)}%` }, title: `step ${step + 1}: ${percent(weight)}` }));
     const share = el("span", { class: "share" }, percent(bars.reduce((sum, each) => sum + each, 0) / bars.length));
     const why = looked.shared && el("details", {}, el("summary", {}, "why"), el("p", {}, relation({ shared: looked.shared[at], mine: looked.mine[at], theirs: looked.theirs[at], trust: looked.trust[at], length: looked.length })));
-    return el("li", {}, page.cells.cell(row, view.names[row], { tag: "div" }), el("span", { class: "bars", role: "img", "aria-label": `attention ${percent(bars[0])}` }, heights), share, why);
+    return el("li", {}, page.cells.cell(row, view.names[row], { tag: "div" }), el("span", { class: same ? "bar-of" : "bars", role: "img", "aria-label": `attention ${percent(bars[0])}` }, heights), share, why);
   });
   return el("section", { class: "attention" }, el("h3", {}, "What it looked at"), el("p", { class: "quiet" }, says), el("ul", {}, lines));
 }

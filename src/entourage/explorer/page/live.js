@@ -3,20 +3,31 @@
 import { byId } from "./dom.js";
 import { settingsOf } from "./methods.js";
 
-/** Take files and texts that are dropped or pasted; found(answer) with what the server says of them. */
+const LONGEST = 500; // letters of a text that becomes part of the address
+
+/** What can be dropped on a scene, in words. */
+export function takes({ encoder, kind }) {
+  const vectors = "vectors (.npy, .npz, .parquet)";
+  return !encoder ? vectors : kind === "texts" ? `a text or ${vectors}` : kind === "pictures" ? `a picture or ${vectors}` : `a picture, a text or ${vectors}`;
+}
+
+/**
+ * Take files and texts that are dropped or pasted; found(answer, text) with what the server says of them, and the text
+ * if it was a short one.
+ */
 export function takeDrops(page, found) {
   const cover = byId("drop");
   let last = null;
 
   async function send(body, name) {
-    last = { body, name };
     cover.hidden = true;
     page.busy(true);
     try {
       const settings = settingsOf(page.state.value, page.data.scene);
-      found(await page.source.queries(body, name, settings), name);
+      const answer = await page.source.queries(body, name, settings);
+      last = { body, name };
+      found(answer, typeof body === "string" && body.length <= LONGEST ? body : undefined);
     } catch (error) {
-      last = null;
       page.failed(error);
     } finally {
       page.busy(false);
@@ -24,6 +35,8 @@ export function takeDrops(page, found) {
   }
 
   if (page.source.live) {
+    cover.firstElementChild.textContent = `Drop ${takes(page.data.scene)}`;
+    byId("ask").title = `Search with something of your own: choose a file, drop or paste ${takes(page.data.scene)}`;
     addEventListener("dragover", (event) => {
       event.preventDefault();
       cover.hidden = false;
@@ -51,6 +64,6 @@ export function takeDrops(page, found) {
       byId("file").value = "";
     });
   }
-  /** Ask again with other settings. */
+  /** `again`: with other settings. `forget`: what was asked last; gives null. */
   return { ask: (text) => send(text, ""), again: () => last && send(last.body, last.name), forget: () => (last = null) };
 }

@@ -1,12 +1,12 @@
 // The page: loads a scene, shows it, and keeps what is shown and the address in step.
 
 import { Cells } from "./cells.js";
-import { byId, el, fill, toast } from "./dom.js";
+import { byId, el, fill, sentence, toast } from "./dom.js";
 import { embedded } from "./embedded.js";
 import { showItem } from "./item.js";
 import { listenToKeys } from "./keys.js";
 import { showLegend } from "./legend.js";
-import { takeDrops } from "./live.js";
+import { takeDrops, takes } from "./live.js";
 import { MapView } from "./map.js";
 import { settingsOf } from "./methods.js";
 import { Timeline } from "./play.js";
@@ -22,6 +22,7 @@ const panel = byId("panel");
 const state = new State();
 const page = {
   state,
+  panel,
   source: embedded() ?? server,
   addressOf: (changes) => write({ ...state.value, ...changes }),
   failed: (error) => toast(error.message),
@@ -31,11 +32,13 @@ const page = {
 let shown = 0; // what the panel was last asked to show; an answer that comes late is not shown
 
 setTheme(state.value.theme);
-start().catch((error) => fill(byId("cover"), el("div", { class: "error" }, el("p", {}, error.message))));
+start().catch((error) => fill(byId("cover"), el("div", { class: "error" }, el("p", {}, sentence(error.message)))));
 
 async function start() {
   const scene = await ready();
   byId("stage-name").textContent = `Loading ${scene.points.toLocaleString("en")} points…`;
+  byId("left").textContent = "";
+  byId("progress").removeAttribute("value");
   const [places, codes] = await Promise.all([page.source.places(), scene.labels ? page.source.labels() : null]);
   const columns = new Map();
   page.data = {
@@ -52,7 +55,7 @@ async function start() {
   document.body.dataset.kind = scene.kind;
   wire();
   byId("cover").hidden = true;
-  apply(state.value, new Set(["colour", "t", "x", "item", "worse", "view"]));
+  apply(state.value, new Set(["colour", "t", "x", "item", "worse", "view", "ask"]));
   document.body.dataset.ready = "yes";
   performance.mark("ready");
 }
@@ -60,12 +63,13 @@ async function start() {
 /** The scene, once it is there; until then how far it is. */
 async function ready() {
   for (;;) {
-    const { ready: done, stage, done: parts, total, error } = await page.source.progress();
+    const { ready: done, stage, done: parts, total, left, error } = await page.source.progress();
     if (error) throw new Error(error);
     if (done) return page.source.scene();
     byId("stage-name").textContent = `${stage[0].toUpperCase()}${stage.slice(1)}…`;
     if (parts && total) byId("progress").value = parts / total;
     else byId("progress").removeAttribute("value"); // at work, nobody knows how long
+    byId("left").textContent = left ? `about ${left} left` : "";
     await new Promise((resume) => setTimeout(resume, 300));
   }
 }
@@ -77,7 +81,8 @@ function wire() {
     moved: debounced(({ x, y, zoom }) => state.set({ x, y, zoom }, { entry: false })),
     hover: showHover,
     click: (row) => (row >= 0 ? state.set({ item: row, view: undefined }) : close()),
-    region: (polygon) => state.set({ region: packed(polygon), item: undefined, view: undefined }),
+    region: (polygon) => state.set({ region: packed(polygon, page.map.step), item: undefined, label: undefined, view: undefined }),
+    playing: () => page.timeline.playing,
   });
   if (page.map.failed) toast(page.map.failed);
   page.timeline = new Timeline(scene.steps, (step, done) => {
@@ -94,13 +99,17 @@ function wire() {
   setMode("pan");
   const act = actions();
   for (const [id, does] of Object.entries({ in: act.zoomIn, out: act.zoomOut, fit: act.fit, theme: act.theme, "to-set": () => state.set({ view: "set" }), "to-map": () => state.set({ view: undefined }) })) byId(id).addEventListener("click", does);
-  listenToKeys(act);
-  searchBox(page, (found) => found.text !== undefined ? page.drops.ask(found.text) : state.set({ view: undefined, region: undefined, item: undefined, label: undefined, ...found }));
-  page.drops = takeDrops(page, (answer) => {
-    page.queries = { ...answer, at: 0 };
-    state.set({ item: undefined, view: undefined, region: undefined, label: undefined });
+  listenToKeys(act, page.source.live ? takes(scene) : "");
+  searchBox(page, (found) => found.text !== undefined ? page.drops.ask(found.text) : state.set({ view: undefined, region: undefined, item: undefined, label: undefined, ask: undefined, ...found }));
+  page.drops = takeDrops(page, (answer, ask) => {
+    page.queries = { ...answer, ask, at: 0 };
+    if (!ask || ask !== state.value.ask) state.set({ item: undefined, view: undefined, region: undefined, label: undefined, ask });
     showPanel();
   });
+  page.closeUp = act.closeUp;
+  for (const [event, on] of [["pointerover", true], ["focusin", true], ["pointerout", false], ["focusout", false]]) {
+    panel.addEventListener(event, ({ target }) => page.map.point(on ? Number(target.closest("a[data-row]")?.dataset.row ?? -1) : -1));
+  }
   onSystem(themed);
   state.listen(apply);
   Object.assign(globalThis, { entourage: page }); // for whoever looks under the hood, and for tests
@@ -133,7 +142,11 @@ function apply(value, changed) {
     page.map.redraw();
   }
   if (any("worse", "label", "region", "colour")) filter(value);
-  if (any("item", "view", "label", "region", "method", "k", "steps", "blend")) {
+  if (any("ask") && page.source.live) {
+    if (!value.ask && page.queries?.ask) page.queries = page.drops.forget();
+    if (value.ask && value.ask !== page.queries?.ask) page.drops.ask(value.ask);
+  }
+  if (any("item", "view", "label", "region", "ask", "method", "k", "steps", "blend")) {
     if (any("item", "view", "label", "region")) panel.scrollTop = 0;
     if (any("method", "k", "steps", "blend") && page.queries && value.item === undefined) page.drops.again();
     else showPanel();
@@ -155,17 +168,15 @@ async function filter({ worse, label, region }) {
   const { codes, scene } = page.data;
   const gains = worse && scene.columns.gain ? (await page.data.column("gain"))[1] : null;
   page.map.only = codes && label !== undefined && scene.labels[label] !== undefined ? label : undefined;
-  page.map.filter((row) => !gains || gains[row] < -1e-9, true);
-  if (region) page.selected = page.map.inside(unpacked(region));
-  const chosen = region ? new Set(page.selected) : null;
-  page.map.amongThose = chosen && codes ? new Set(page.selected.map((row) => codes[row])) : null;
-  if (chosen || page.map.only !== undefined) {
-    page.map.shown.forEach((now, row) => {
-      if (now && !(chosen ? chosen.has(row) : codes[row] === label)) page.map.shown[row] = 1;
-    });
-    page.map.points?.setShown(page.map.shown);
-    page.map.redraw();
-  }
+  page.map.filter((row) => !gains || gains[row] < -1e-9);
+  fill(byId("worse-count"), gains ? ` ${page.map.drawn.toLocaleString("en")}` : "");
+  page.selected = region ? selectedIn(region) : null;
+  if (region) {
+    const chosen = new Uint8Array(scene.points);
+    for (const row of page.selected) chosen[row] = 1;
+    page.map.fade((row) => chosen[row]);
+  } else if (page.map.only !== undefined) page.map.fade((row) => codes[row] === label);
+  page.map.cover();
   if (region && state.value.item === undefined && !state.value.view) showPanel();
 }
 
@@ -181,8 +192,8 @@ async function showPanel() {
   try {
     if (value.view === "set") await showSet(page, panel, { closed: () => state.set({ view: undefined }) });
     else if (value.item !== undefined) await openItem(value, current);
-    else if (value.region) await showSelection(page, panel, page.selected ?? page.map.inside(unpacked(value.region)), { closed: close });
-    else if (page.map.only !== undefined || value.label !== undefined) await showSelection(page, panel, membersOf(value.label), { closed: close });
+    else if (value.region) await showSelection(page, panel, page.selected ?? selectedIn(value.region), { closed: close });
+    else if (value.label !== undefined) await showSelection(page, panel, membersOf(value.label), { closed: close, label: value.label });
     else if (page.queries) openQuery();
     else await showWelcome(page, panel);
   } catch (error) {
@@ -192,19 +203,18 @@ async function showPanel() {
 
 function showError({ message }) {
   panel.dataset.shown = "error";
-  const said = `${message[0].toUpperCase()}${message.slice(1)}.`.replace(/([.?!])\.$/, "$1");
-  const [again, leave] = [["Try again", showPanel], ["Back to the map", () => state.set({ view: undefined, item: undefined, region: undefined, label: undefined })]].map(([text, onclick]) => el("button", { type: "button", onclick }, text));
-  fill(panel, el("p", { class: "error" }, said), el("p", { class: "by" }, leave, again));
+  const [again, leave] = [["Try again", showPanel], ["Back to the map", () => state.set({ view: undefined, item: undefined, region: undefined, label: undefined, ask: undefined })]].map(([text, onclick]) => el("button", { type: "button", onclick }, text));
+  fill(panel, el("p", { class: "error" }, sentence(message)), el("p", { class: "by" }, leave, again));
 }
 
 const membersOf = (label) => (page.data.codes ? Array.from(page.data.codes.keys()).filter((row) => page.data.codes[row] === label) : []);
 
 async function openItem(value, current) {
   const settings = page.source.live ? settingsOf(value, page.data.scene) : null;
-  if (!panel.dataset.shown?.startsWith("item ")) page.busy(true);
+  if (!panel.dataset.shown?.startsWith("Item ")) page.busy(true);
   const view = await page.source.item(value.item, settings).finally(() => page.busy(false));
   if (!current()) return;
-  showItem(page, panel, view, { title: `item ${view.names[view.row].id}`, closed: close });
+  showItem(page, panel, view, { title: `Item ${view.names[view.row].id}`, closed: close });
   page.map.setFocus({ row: view.row, near: view.after.rows.map((row, at) => ({ row, right: view.after.right[at] })) });
   page.map.show(view.row);
 }
@@ -212,7 +222,7 @@ async function openItem(value, current) {
 function openQuery() {
   const { queries, at } = page.queries;
   const view = queries[at];
-  showItem(page, panel, view, { title: queries.length > 1 ? `query ${at + 1} of ${queries.length}` : "query", closed: close, query: true });
+  showItem(page, panel, view, { title: queries.length > 1 ? `Query ${at + 1} of ${queries.length}` : "Query", closed: close, query: true });
   if (queries.length > 1) {
     const pick = queries.map((each, number) => el("option", { value: number, selected: number === at }, each.name));
     const select = el("select", { "aria-label": "Query", onchange: () => { page.queries.at = Number(select.value); showPanel(); } }, pick);
@@ -223,10 +233,9 @@ function openQuery() {
 
 function close() {
   if (state.value.view || state.value.item !== undefined) return state.set({ view: undefined, item: undefined });
-  page.queries = null;
-  page.drops.forget();
-  const plain = state.value.region === undefined && state.value.label === undefined;
-  return plain ? showPanel() : state.set({ region: undefined, label: undefined });
+  page.queries = page.drops.forget();
+  const plain = [state.value.region, state.value.label, state.value.ask].every((value) => value === undefined);
+  return plain ? showPanel() : state.set({ region: undefined, label: undefined, ask: undefined });
 }
 
 const showHover = (() => {
@@ -287,6 +296,7 @@ function actions() {
     move: (way) => map.move((camera) => camera.pan(...move[way])),
     next: () => walk(1),
     previous: () => walk(-1),
+    closeUp: () => map.focus && map.closeUp(map.focus.row, map.focus.near.map(({ row }) => row)),
     open: () => (map.hovered >= 0 ? state.set({ item: map.hovered, view: undefined }) : walk(0)),
     colour: () => state.set({ colour: colours()[(colours().indexOf(colouring()) + 1) % colours().length] }),
     worse: () => page.data.scene.columns.gain && state.set({ worse: !state.value.worse }),
@@ -307,10 +317,16 @@ function debounced(call, wait = 250) {
   };
 }
 
-/** A polygon as text for the address, of at most 60 corners. */
-function packed(polygon) {
+/** A polygon and the step it was drawn at as text for the address, of at most 60 corners. */
+function packed(polygon, step) {
   const every = Math.max(1, Math.ceil(polygon.length / 60));
-  return polygon.filter((_, at) => at % every === 0).map((at) => at.map((value) => value.toFixed(4)).join("_")).join("~");
+  const corners = polygon.filter((_, at) => at % every === 0).map((at) => at.map((value) => value.toFixed(4)).join("_"));
+  return [Number(step.toFixed(2)), ...corners].join("~");
 }
 
-const unpacked = (text) => text.split("~").map((at) => at.split("_").map(Number)).filter((at) => at.length === 2 && at.every(isFinite));
+/** The points inside a polygon as the address has it: at the step it was drawn at, wherever the slider is now. */
+function selectedIn(text) {
+  const parts = text.split("~").map((at) => at.split("_").map(Number)).filter((at) => at.every(isFinite));
+  const [[step] = [page.map.step]] = parts.filter((at) => at.length === 1);
+  return page.map.inside(parts.filter((at) => at.length === 2), Math.max(0, Math.min(page.data.scene.steps, step)));
+}

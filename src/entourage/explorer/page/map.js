@@ -25,6 +25,7 @@ export class MapView {
     this.queries = []; // [{place, current}]
     this.selected = null; // Set of rows
     this.hovered = -1;
+    this.pointed = -1;
     this.frames = 0;
     this.marks = byId("marks").getContext("2d");
     this.names = data.codes ? new Names(data.scene.labels, data.codes, data.steps) : null;
@@ -97,14 +98,22 @@ export class MapView {
     this.redraw();
   }
 
-  /** Which points are shown: may(row) is true for those that are; the others are faint, or hidden. */
-  filter(may, hide) {
+  /** Hide points: may(row) is true for those that stay. */
+  filter(may) {
     this.drawn = 0; // how many are drawn, by which they are large or small
-    for (let row = 0; row < this.shown.length; row++) {
-      this.shown[row] = may(row) ? SHOWN : hide ? HIDDEN : FAINT;
-      if (this.shown[row] !== HIDDEN) this.drawn++;
-    }
+    for (let row = 0; row < this.shown.length; row++) this.drawn += (this.shown[row] = may(row) ? SHOWN : HIDDEN) / SHOWN;
+    this.#filtered();
+  }
+
+  /** Of the points that are not hidden, draw those faint that are not meant. */
+  fade(meant) {
+    for (let row = 0; row < this.shown.length; row++) if (this.shown[row] === SHOWN && !meant(row)) this.shown[row] = FAINT;
+    this.#filtered();
+  }
+
+  #filtered() {
     this.points?.setShown(this.shown);
+    this.names?.setMeant((row) => this.shown[row] === SHOWN);
     this.redraw();
   }
 
@@ -155,9 +164,27 @@ export class MapView {
     this.#moved();
   }
 
-  /** Points inside a polygon of the plane. */
-  inside(polygon) {
-    return this.#places().inside(polygon, (row) => this.shown[row] !== HIDDEN);
+  /** Points inside a polygon of the plane at a step. */
+  inside(polygon, step = this.step) {
+    const grid = step === this.step ? this.#places() : new Grid(placesAt(this.data.steps, step));
+    return grid.inside(polygon, (row) => this.shown[row] !== HIDDEN);
+  }
+
+  /** Look at a point from so near that these others can be told from it. */
+  closeUp(row, others) {
+    [this.camera.x, this.camera.y] = this.place(row);
+    const far = others.map((other) => Math.hypot(...this.place(other).map((value, axis) => value - this.place(row)[axis])));
+    const most = far.sort((one, other) => one - other)[Math.floor(0.75 * far.length)] || 0.02;
+    const { width, height, top, bottom, unit, zoom } = this.camera;
+    this.camera.zoomAt((0.3 * Math.min(width, height - top - bottom)) / (most * unit));
+    if (this.camera.zoom < zoom) this.camera.zoom = zoom;
+    this.#moved();
+  }
+
+  /** Ring a point that is pointed at elsewhere, as in a list; -1 for none. */
+  point(row) {
+    this.pointed = row;
+    this.redraw();
   }
 
   move(change) {
@@ -171,7 +198,7 @@ export class MapView {
   }
 
   #hover(px, py) {
-    const row = px === null || px === undefined ? -1 : this.at(px, py);
+    const row = px === null || px === undefined || this.events.playing() ? -1 : this.at(px, py);
     if (row === this.hovered) return;
     this.hovered = row;
     byId("points").style.cursor = row >= 0 ? "pointer" : this.mode === "pan" ? "grab" : "crosshair";
@@ -218,11 +245,11 @@ export class MapView {
     if (this.names) {
       const style = (code) => (this.value.mode === "label" ? labelStyle(this.colours, code).colour : this.colours.quiet);
       const covered = [...(this.covered ?? []), ...this.#marked()];
-      const options = { style, paper: this.colours.paper, only: this.only, may: (code) => this.mayName(code), covered, size: this.size / this.ratio };
+      const options = { style, paper: this.colours.paper, covered, size: this.size / this.ratio };
       this.named = this.names.draw(context, this.camera, this.step, options);
     }
     if (this.focus) this.#drawFocus(context);
-    if (this.hovered >= 0) this.#ring(context, this.camera.toScreen(...this.place(this.hovered)), 9, 2);
+    for (const row of [this.hovered, this.pointed]) if (row >= 0) this.#ring(context, this.camera.toScreen(...this.place(row)), 9, 2);
     for (const query of this.queries) this.#drawQuery(context, query);
     if (this.lasso) this.#drawLasso(context);
   }
@@ -231,12 +258,6 @@ export class MapView {
   #marked() {
     const rows = this.focus ? [this.focus.row, ...this.focus.near.map(({ row }) => row)] : [];
     return rows.map((row) => this.camera.toScreen(...this.place(row))).map(([x, y]) => [x - 9, y - 9, x + 9, y + 9]);
-  }
-
-  /** Whether a label is named: all are, unless one alone or some points are looked at. */
-  mayName(code) {
-    if (this.only !== undefined) return code === this.only;
-    return !this.amongThose || this.amongThose.has(code);
   }
 
   #ring(context, [x, y], radius, width) {

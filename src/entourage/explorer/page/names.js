@@ -10,14 +10,17 @@ const SMALL = 46; // pixels: a cloud of points up to this large is named beside 
 /** The place of each label at each step: of its points, the one nearest to their median. */
 export class Names {
   constructor(labels, codes, steps) {
-    this.labels = labels;
-    this.steps = steps;
-    this.members = labels.map(() => []);
-    codes.forEach((code, row) => code >= 0 && this.members[code].push(row));
-    this.order = labels.map((_, code) => code).filter((code) => this.members[code].length);
+    Object.assign(this, { labels, codes, steps, widths: new Map() });
+    this.setMeant(() => true);
+  }
+
+  /** Which points are meant: a name stands where those of its label are, and is left out where there are none. */
+  setMeant(meant) {
+    this.members = this.labels.map(() => []);
+    this.codes.forEach((code, row) => code >= 0 && meant(row) && this.members[code].push(row));
+    this.order = this.labels.map((_, code) => code).filter((code) => this.members[code].length);
     this.order.sort((one, other) => this.members[other].length - this.members[one].length || one - other);
     this.kept = new Map();
-    this.widths = new Map();
   }
 
   #middles(step) {
@@ -34,19 +37,18 @@ export class Names {
   }
 
   /**
-   * Draw those that fit. `only`: one label that is shown first; `may(code)`: whether it is shown at all; `covered`:
-   * boxes where nothing is to be drawn; `size`: of a point.
+   * Draw those that fit, of labels whose middle is seen. `covered`: boxes where nothing is to be drawn; `size`: of a
+   * point.
    */
-  draw(context, camera, step, { style, paper, only, may, covered, size }) {
+  draw(context, camera, step, { style, paper, covered, size }) {
     const taken = [...covered];
     const drawn = [];
     const boxes = [];
     const most = Math.min(MOST, Math.max(8, (camera.zoom * camera.width * camera.height) / ROOM));
     Object.assign(context, { font: FONT, textAlign: "center", textBaseline: "middle", lineJoin: "round", strokeStyle: paper, lineWidth: 3.5 });
-    const order = only === undefined ? this.order : [only, ...this.order.filter((code) => code !== only)];
-    for (const code of order) {
+    for (const code of this.order) {
       if (drawn.length >= most) break;
-      if (!may(code) || !this.members[code]?.length) continue;
+      if (!seen(this.place(code, step), camera)) continue;
       const box = this.#boxes(context, camera, code, step, size).find((each) => inside(each, camera) && !taken.some((other) => overlaps(each, other)));
       if (!box) continue;
       taken.push(box);
@@ -68,8 +70,8 @@ export class Names {
     const [px, py] = camera.toScreen(x, y);
     const [wide, away] = [this.#width(context, code) / 2 + 3, far * camera.unit + size / 2 + HIGH / 2 + 1];
     const at = (cx, cy) => [cx - wide, cy - HIGH / 2, cx + wide, cy + HIGH / 2];
-    const beside = [at(px, py - away), at(px, py + away), at(px + away + wide - HIGH / 2, py), at(px - away - wide + HIGH / 2, py)];
-    return away > SMALL ? [at(px, py), at(px, py - HIGH), at(px, py + HIGH), ...beside] : beside;
+    const around = (off) => [at(px, py - off), at(px, py + off), at(px + off + wide - HIGH / 2, py), at(px - off - wide + HIGH / 2, py)];
+    return away > SMALL ? [at(px, py), ...around(size / 2 + HIGH / 2 + 1)] : around(away);
   }
 
   #short(code) {
@@ -81,6 +83,11 @@ export class Names {
     if (!this.widths.has(code)) this.widths.set(code, context.measureText(this.#short(code)).width);
     return this.widths.get(code);
   }
+}
+
+function seen([x, y], camera) {
+  const [px, py] = camera.toScreen(x, y);
+  return px >= 0 && py >= 0 && px <= camera.width && py <= camera.height;
 }
 
 const inside = (box, { width, height }) => box[0] >= 2 && box[1] >= 2 && box[2] <= width - 2 && box[3] <= height - 2;

@@ -42,11 +42,11 @@ export function searchBox(page, chosen) {
     input.setAttribute("aria-expanded", "true");
   }
 
-  const labelLine = (code) => [page.cells.mark(code), el("b", {}, page.data.scene.labels[code]), el("span", { class: "quiet" }, "label")];
+  const labelLine = (code) => [page.cells.mark(code), el("bdi", { class: "name" }, el("b", {}, page.data.scene.labels[code])), el("span", { class: "quiet" }, "label")];
   function itemLine(row, name) {
     const label = page.cells.label(row);
     const picture = page.data.scene.kind === "pictures" ? el("span", { class: "look tiny" }, page.cells.look(row, name)) : null;
-    return [picture, el("span", { class: "name" }, name.text ?? name.id), label === null ? null : el("span", { class: "quiet" }, label)];
+    return [picture, el("bdi", { class: "name" }, name.text ?? name.id), label === null ? null : el("bdi", { class: "quiet" }, label)];
   }
 
   /** Ask for words, and show what is found unless others have been typed meanwhile. */

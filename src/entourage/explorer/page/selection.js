@@ -5,14 +5,17 @@ import { download, el, fill, number, percent } from "./dom.js";
 const CLASSES = 12;
 const SHOWN = 24;
 
-/** Fill the panel with a selection: its classes, its gain, some of its items. */
-export async function showSelection(page, panel, rows, { closed }) {
+/** Fill the panel with a selection, or with the items of a label: their classes, their gain, some of them. */
+export async function showSelection(page, panel, rows, { closed, label }) {
   const { codes, scene } = page.data;
   panel.dataset.shown = "selection";
   const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: closed }, "×");
-  const head = el("div", { class: "bar" }, el("h2", {}, `${number(rows.length)} items`), close);
+  const known = label !== undefined && scene.labels?.[label] !== undefined;
+  const count = `${number(rows.length)} item${rows.length === 1 ? "" : "s"}`;
+  const head = el("div", { class: "bar" }, el("h2", {}, known ? [page.cells.mark(label), " ", el("bdi", {}, scene.labels[label])] : count), close);
   if (!rows.length) {
-    fill(panel, head, el("p", { class: "quiet" }, "There is no item inside. Draw around some points, or zoom in first."));
+    const said = label === undefined ? "There is no item inside. Draw around some points, or zoom in first." : "No item has this label.";
+    fill(panel, head, el("p", { class: "quiet" }, said));
     return;
   }
   const save = async () => download("selection.csv", await page.source.ids(rows));
@@ -20,10 +23,10 @@ export async function showSelection(page, panel, rows, { closed }) {
   fill(
     panel,
     head,
-    el("p", {}, el("button", { type: "button", class: "main", id: "save-selection", onclick: save }, "Export ids as CSV")),
-    codes ? classes(page, rows) : null,
+    el("p", { class: "by" }, known ? `${count} with this label` : null, el("button", { type: "button", class: "main", id: "save-selection", onclick: save }, "Export ids as CSV")),
+    codes && !known ? classes(page, rows) : null,
     await values(page, rows),
-    el("h3", {}, rows.length > SHOWN ? `Some of them` : "They are"),
+    el("h3", {}, rows.length > SHOWN ? "Some of them" : "All of them"),
     list,
   );
   const some = rows.length > SHOWN ? Array.from({ length: SHOWN }, (_, at) => rows[Math.floor((at * rows.length) / SHOWN)]) : rows;
@@ -37,16 +40,17 @@ function classes(page, rows) {
   for (const row of rows) counts.set(page.data.codes[row], (counts.get(page.data.codes[row]) ?? 0) + 1);
   const order = [...counts].sort((one, other) => other[1] - one[1]);
   const [code, count] = order[0];
+  const name = el("bdi", {}, named(page, code));
   const said =
     order.length === 1
-      ? `All of them are ${named(page, code)}.`
-      : `${percent(count / rows.length)} are ${named(page, code)}; ${number(order.length)} classes in all.`;
+      ? ["All of them are ", name, "."]
+      : [`They are of ${number(order.length)} classes; `, ...(order[1][1] === count ? ["no class is alone the largest."] : [name, ` is the largest, with ${percent(count / rows.length)} of them.`])];
   const lines = order.slice(0, CLASSES).map(([each, n]) =>
     el(
       "li",
       {},
       page.cells.mark(each),
-      each < 0 ? named(page, each) : el("a", { href: page.addressOf({ label: each, item: undefined, region: undefined }) }, named(page, each)),
+      each < 0 ? named(page, each) : el("a", { href: page.addressOf({ label: each, item: undefined, region: undefined }) }, el("bdi", {}, named(page, each))),
       el("span", { class: "bar-of" }, el("i", { style: { width: `${(100 * n) / count}%` } })),
       el("span", { class: "count" }, number(n)),
     ),

@@ -1,6 +1,6 @@
 // The whole set: scores with intervals, classes, the doctor's verdict, labels to check.
 
-import { download, el, fill, number, percent } from "./dom.js";
+import { download, el, fill, number, percent, sentence } from "./dom.js";
 
 const NAMES = { "map@r": "MAP@R", mrr: "MRR", "r-precision": "R-precision", nmi: "NMI" };
 const titled = (name) => NAMES[name] ?? name.replace("recall@", "R@").replace("precision@", "P@").replace("ndcg@", "nDCG@").replace("map@", "MAP@").replace("mrr@", "MRR@");
@@ -12,9 +12,9 @@ export async function showSet(page, panel, { closed }) {
   const [doctor, labels] = [waiting("The doctor is looking at the vectors…"), waiting("Looking for labels to check…")];
   const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: closed }, "×");
   const top = el("div", { class: "top" });
-  fill(panel, el("div", { class: "bar" }, el("h2", {}, "The set"), close), el("p", { class: "quiet" }, about(scene)), top, el("h3", {}, "Will refinement help?"), doctor, el("h3", {}, "Labels to check"), labels);
+  fill(panel, el("div", { class: "bar" }, el("h2", {}, "The set"), close), el("p", { class: "quiet" }, about(scene)), top, el("h3", {}, "What the doctor says of the raw vectors"), doctor, el("h3", {}, "Labels to check"), labels);
   const found = await page.source.overview();
-  fill(top, scores(found), tally(found, page), classes(page, found), notes(found));
+  fill(top, scores(found, scene), tally(found, page), classes(page, found), notes(found));
   await Promise.all([later(doctor, async () => verdict(await page.source.doctor())), later(labels, async () => suspects(page, await page.source.suspects()))]);
 }
 
@@ -35,8 +35,8 @@ function about(scene) {
   return `${number(scene.items)} items${gallery}${classes}, ${number(scene.dim)} dimensions, ${scene.steps} steps.`;
 }
 
-function scores({ scores }) {
-  if (!scores.length) return el("p", {}, "There are no labels to score by; colour by trust or hubness, or look at single items.");
+function scores({ scores }, { labels }) {
+  if (!scores.length) return el("p", {}, `${labels ? "There are no scores" : "There are no labels to score by"}; colour by trust or hubness, or look at single items.`);
   const lines = scores.map(({ name, before, after, interval }) => {
     const [mark, says] = change(after - before, interval);
     const range = interval ? `${points(interval.low)} to ${points(interval.high)}` : "";
@@ -77,7 +77,7 @@ function classes(page, { classes }) {
   if (!classes.length) return null;
   const lines = classes.map(({ label, items, before, after }) => {
     const up = after > before;
-    const link = el("a", { href: page.addressOf({ label, view: undefined, item: undefined }) }, page.data.scene.labels[label]);
+    const link = el("a", { href: page.addressOf({ label, view: undefined, item: undefined }) }, el("bdi", {}, page.data.scene.labels[label]));
     return el("tr", {}, el("th", { scope: "row" }, page.cells.mark(label), " ", link), el("td", {}, number(items)), el("td", {}, percent(before)), el("td", {}, percent(after)), el("td", { class: up ? "gain" : "loss" }, `${up ? "▲" : "▼"} ${points(after - before)}`));
   });
   const heads = ["Label", "items", "before", "after", "change"];
@@ -90,7 +90,7 @@ function notes({ warnings }) {
 
 function verdict({ verdict, findings }) {
   const lines = findings.map(({ name, value, note }) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, value), el("td", { class: "quiet" }, note)));
-  return [el("p", { class: "verdict" }, verdict), el("details", {}, el("summary", {}, `${findings.length} findings`), el("table", { class: "findings" }, el("tbody", {}, lines)))];
+  return [el("p", { class: "verdict" }, sentence(verdict.replace(/ Next: .*$/, ""))), lines.length ? el("details", {}, el("summary", {}, `${findings.length} findings`), el("table", { class: "findings" }, el("tbody", {}, lines))) : null];
 }
 
 function suspects(page, { suspects, all, copies, names }) {
@@ -101,17 +101,17 @@ function suspects(page, { suspects, all, copies, names }) {
     el(
       "li",
       {},
-      page.cells.cell(row, names[row], { tag: "div", notes: [`neighbours say ${label(suggested)}: ${Math.round(100 * share)} %`] }),
+      page.cells.cell(row, names[row], { tag: "div", notes: [["neighbours say ", el("bdi", {}, label(suggested)), ` (${Math.round(100 * share)} %)`]] }),
       el("span", { class: "near", "aria-label": "its trusted neighbours" }, near.map((each) => page.cells.cell(each, names[each], { tag: "span" }))),
     ),
   );
   const pairs = copies.map(([one, other]) => el("li", { class: "pair" }, page.cells.cell(one, names[one], { tag: "div" }), page.cells.cell(other, names[other], { tag: "div" })));
   return [
     found.length
-      ? [el("p", {}, `${number(all)} items whose neighbours trust each other but have another label. `, el("button", { type: "button", id: "save-suspects", onclick: save("suspects", "suspected-label-errors.csv") }, "Export as CSV")), el("ol", { class: "suspects" }, found)]
+      ? [el("div", { class: "bar" }, el("p", {}, `${number(all)} item${all === 1 ? "" : "s"} whose trusted neighbours agree on another label${all > found.length ? `; the ${number(found.length)} surest are listed` : ""}.`), el("button", { type: "button", id: "save-suspects", onclick: save("suspects", "suspected-label-errors.csv") }, "Export as CSV")), el("ol", { class: "suspects" }, found)]
       : el("p", {}, "No label stands out as wrong."),
     pairs.length
-      ? [el("p", {}, `${number(copies.length)} pairs of near-copies with different labels. `, el("button", { type: "button", id: "save-copies", onclick: save("copies", "copies-across-labels.csv") }, "Export as CSV")), el("ul", { class: "copies" }, pairs)]
+      ? [el("div", { class: "bar" }, el("p", {}, `${number(copies.length)} pair${copies.length === 1 ? "" : "s"} of near-copies with different labels.`), el("button", { type: "button", id: "save-copies", onclick: save("copies", "copies-across-labels.csv") }, "Export as CSV")), el("ul", { class: "copies" }, pairs)]
       : el("p", { class: "quiet" }, "There are no near-copies with different labels."),
   ];
 }

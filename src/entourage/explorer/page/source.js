@@ -20,18 +20,24 @@ const floats = async (path) => new Float32Array(await (await asked(path)).arrayB
 
 const settingsOf = ({ method, k, steps, blend }) => new URLSearchParams({ method, k, steps, blend }).toString();
 
+let stamp = ""; // of the run: pictures are kept by the browser, and another run may follow at the same address
+
 /** The server as a source. */
 export const server = {
   live: true,
   progress: () => json("api/progress"),
-  scene: () => json("api/scene"),
+  scene: async () => {
+    const told = await json("api/scene");
+    stamp = told.stamp;
+    return told;
+  },
   places: () => floats("api/places"),
   labels: async () => new Int32Array(await (await asked("api/labels")).arrayBuffer()),
   column: (name) => floats(`api/columns/${encodeURIComponent(name)}`),
   item: (row, settings) => json(`api/items/${row}${settings ? `?${settingsOf(settings)}` : ""}`),
   names: (rows) => json(`api/names?rows=${rows.join(",")}`),
   search: (words) => json(`api/search?q=${encodeURIComponent(words)}`),
-  picture: (row) => `api/pictures/${row}`,
+  picture: (row) => `api/pictures/${row}?of=${stamp}`,
   overview: () => json("api/overview"),
   doctor: () => json("api/doctor"),
   suspects: () => json("api/suspects"),

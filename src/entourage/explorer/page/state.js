@@ -1,7 +1,7 @@
 // What is shown, as one value that is also the address: reload, share and Back all work by it.
 
 const NUMBERS = ["item", "t", "label", "k", "steps", "blend", "x", "y", "zoom"];
-const TEXTS = ["view", "colour", "method", "theme", "region"];
+const TEXTS = ["view", "colour", "method", "theme", "region", "ask"];
 const FLAGS = ["worse"];
 
 /** What the fragment of an address says: #item=3&t=2.5 as {item: 3, t: 2.5}. */

@@ -11,8 +11,9 @@ function cards(scores) {
   return scores.filter(({ name }) => HEADLINE[name]).map(({ name, before, after, interval }) => {
     const [title, says] = HEADLINE[name];
     const [sign, kind] = change(after - before, interval);
-    const shown = [el("span", { class: "quiet" }, `${(100 * before).toFixed(1)} →`), el("b", {}, (100 * after).toFixed(1)), el("span", { class: kind }, `${sign} ${points(after - before)}`)];
-    return el("div", { class: "card", title: says }, el("span", { class: "quiet" }, title), el("p", {}, shown));
+    const head = el("p", { class: "bar" }, el("span", { class: "quiet" }, title), el("span", { class: kind }, `${sign} ${points(after - before)}`));
+    const shown = [el("span", { class: "quiet" }, `${(100 * before).toFixed(1)} →`), el("b", {}, (100 * after).toFixed(1))];
+    return el("div", { class: "card", title: `${says}, in percent` }, head, el("p", {}, shown));
   });
 }
 
@@ -29,9 +30,9 @@ export async function showWelcome(page, panel) {
     el("ul", { class: "begin" },
       el("li", {}, el("b", {}, "Click"), " a point to see its neighbours before and after."),
       el("li", {}, el("b", {}, "Draw"), " around points to see what they have in common."),
-      scene.columns.gain ? el("li", {}, el("b", {}, "Colour"), " by ", el("a", { href: page.addressOf({ colour: "gain" }) }, "gain or loss"), " to see who it helped.") : null,
+      scene.columns.gain ? el("li", {}, el("b", {}, "Colour"), " by ", el("a", { href: page.addressOf({ colour: "gain" }) }, "gain or loss"), " to see whom it helped.") : null,
       page.source.live ? el("li", {}, el("b", {}, "Drop"), scene.encoder ? ` ${scene.kind === "texts" ? "a text" : "a picture"} or vectors of your own to search with them.` : " a file of vectors to search with them.") : null,
-      el("li", {}, el("b", {}, "The "), el("a", { href: page.addressOf({ view: "set" }) }, "set"), " has scores, and labels to check."),
+      el("li", {}, el("b", {}, "Open"), " ", el("a", { href: page.addressOf({ view: "set" }) }, "the set"), scene.columns.gain ? " for scores, and labels to check." : scene.labels ? " for labels to check." : " for what the doctor says of the vectors."),
     ),
     examples,
   );

@@ -33,6 +33,7 @@ from entourage.figures.projection.affinities import affinities_of, perplexity_of
 from entourage.neighbors import search
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
+from entourage.runtime.threads import blocks
 from entourage.values import Embeddings, FloatArray, IntArray
 
 __all__ = ["LANDMARKS", "NEIGHBORS", "follow", "follow_steps", "landmark_rows", "lay_out"]
@@ -42,6 +43,7 @@ NEIGHBORS = 90  # a perplexity of 30
 
 _FEWEST = 5  # items that t-SNE is worth trying on
 _ITERATIONS = 1000  # half of them where items are so many that landmarks alone are laid out
+_AT_ONCE = 50_000  # items that are fitted among the landmarks at once: progress is told after each such part
 
 
 def lay_out(
@@ -74,15 +76,20 @@ def lay_out(
 
     report = progress or (lambda title, done, total: None)
     fixed = landmark_rows(len(items), landmarks, seed)
-    report("laying out items", 0, len(items))
+    report("laying out items", 0, 1)
     positions = np.empty((len(items), 2), np.float32)
     positions[fixed] = _tsne(items.take(fixed), k, seed, _ITERATIONS if len(fixed) == len(items) else _ITERATIONS // 2)
+    report("laying out items", 1, 1)
     others = np.setdiff1d(np.arange(len(items)), fixed)
-    if len(others):
-        affinities, nearest = affinities_of(items.vectors, fixed, others, k)
+    if not len(others):
+        return positions
+    repulsion = Repulsion(positions[fixed])
+    for part in blocks(len(others), _AT_ONCE):
+        report("placing items", part.start, len(others))
+        affinities, nearest = affinities_of(items.vectors, fixed, others[part], k)
         starts = positions[fixed][nearest]
-        positions[others] = fit(starts, affinities, Repulsion(positions[fixed]), np.full(len(others), -1))
-    report("laying out items", len(items), len(items))
+        positions[others[part]] = fit(starts, affinities, repulsion, np.full(len(starts), -1))
+    report("placing items", len(others), len(others))
     return positions
 
 
@@ -124,11 +131,10 @@ def follow(
         )
     places = np.repeat(positions[None], len(steps), axis=0)
     options: dict[str, Any] = {"rows": rows, "k": k, "landmarks": landmarks, "seed": seed}
-    report = progress or (lambda title, done, total: None)
-    report("following items", 0, len(steps) - 1)
-    for step, found in enumerate(follow_steps(positions, steps[1:], **options)):
+    for step, found in enumerate(
+        follow_steps(positions, steps[1:], count=len(steps) - 1, progress=progress, **options)
+    ):
         places[step + 1] = found
-        report("following items", step + 1, len(steps) - 1)
     return places
 
 
@@ -140,6 +146,8 @@ def follow_steps(
     k: int = NEIGHBORS,
     landmarks: int = LANDMARKS,
     seed: int = 0,
+    count: int = 0,
+    progress: Progress | None = None,
 ) -> Iterator[NDArray[np.float32]]:
     """Follow items as `follow` does, one step at a time, so that the vectors of one step alone are held.
 
@@ -151,6 +159,10 @@ def follow_steps(
         e_1 to e_T; d may differ from that of e_0.
     rows, k, landmarks, seed
         As in `follow`.
+    count : int
+        T, for progress.
+    progress : Progress, optional
+        Called as progress(title, done, total), several times in a step of many items.
 
     Yields
     ------
@@ -163,11 +175,17 @@ def follow_steps(
     fixed = landmark_rows(len(positions), landmarks, seed)
     still = len(fixed) < _FEWEST or not len(moving)
     repulsion, now = None if still else Repulsion(positions[fixed]), positions
-    for vectors in steps:
+    report = progress or (lambda title, done, total: None)
+    parts = list(blocks(len(moving), _AT_ONCE)) or [slice(0)]
+    for step, vectors in enumerate(steps):
+        if not step:  # not sooner: what makes the first step may take longer than all that follows
+            report("following items", 0, len(parts) * max(count, 1))
         now = now.copy()
-        if repulsion is not None:
-            affinities, _ = affinities_of(vectors, fixed, moving, k)
-            now[moving] = fit(now[moving], affinities, repulsion, places_in(fixed, moving))
+        for number, part in enumerate(parts, start=1):
+            if repulsion is not None:
+                affinities, _ = affinities_of(vectors, fixed, moving[part], k)
+                now[moving[part]] = fit(now[moving[part]], affinities, repulsion, places_in(fixed, moving[part]))
+            report("following items", len(parts) * step + number, len(parts) * max(count, step + 1))
         yield now
 
 

@@ -149,7 +149,8 @@ def test_the_seed_decides_and_progress_is_reported():
     items, told = blobs(40), []
     first = lay_out(items, k=12, seed=3, progress=lambda *report: told.append(report))
     np.testing.assert_array_equal(first, lay_out(items, k=12, seed=3))
-    assert told == [("laying out items", 0, 1), ("laying out items", 1, 1)]  # all are landmarks: nobody is left to place
+    # all are landmarks: nobody is left to place
+    assert told == [("laying out items", 0, 1), ("laying out items", 1, 1)]
     assert landmark_rows(50, 20, 3).tolist() != landmark_rows(50, 20, 4).tolist()
     assert landmark_rows(5, 20).tolist() == [0, 1, 2, 3, 4]
 

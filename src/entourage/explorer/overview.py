@@ -143,7 +143,8 @@ def copies_across_labels(scene: Scene, most: int = 500) -> list[tuple[int, int]]
     if scene.labels is None:
         return []
     pool, labels = scene.pool["before"].items, scene.labels[1][scene.pool_start :]
-    _, stands_for = distinct_items(pool)
+    known = scene.network.base_map is None  # then the graph is of these vectors, and has looked for copies
+    stands_for = scene.weighted.graph.stands_for if known else distinct_items(pool)[1]
     copied = np.bincount(stands_for)[stands_for] > 1  # few, as a rule
     order = np.flatnonzero(copied)
     order = order[np.argsort(stands_for[order], kind="stable")]

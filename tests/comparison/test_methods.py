@@ -117,6 +117,7 @@ def test_the_relational_refiner_compares_no_more_settings_than_any_rival_may(mon
     monkeypatch.setattr(learning, "scored", scored)
     monkeypatch.setattr(evaluator, "scored", scored)
     ContextRefiner().fit(clusters(n_classes=9))
-    maps, weighings = ({s for s in seen if isinstance(s, tuple) and len(s) == size} for size in (2, 5))
-    assert 6 <= len(maps) <= 12 and 9 <= len(weighings) <= 33  # among the weighings is the base map alone
+    maps, weighings = ({s for s in seen if isinstance(s, tuple) and len(s) == size} for size in (2, 6))
+    maps -= {(0.5, 1.0), *learning.IN_SPARSE}  # blends and pulls of the fallback
+    assert 6 <= len(maps) <= 13 and 9 <= len(weighings) <= 44  # among the weighings is the base map alone
     assert len(maps) + len(weighings) - 1 <= BUDGET + MOST_BEYOND

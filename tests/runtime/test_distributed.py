@@ -94,7 +94,12 @@ def test_the_baseline_system_is_the_same_in_both_processes(runs):
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert found(runs["two"], 0)["curve"] == found(runs["two"], 1)["curve"]
     assert found(runs["two"], 0)["curve"][0] == found(runs["one"], 0)["curve"][0]
-    assert sorted(path.name for path in (runs["two"] / "baseline").iterdir()) == ["checkpoint.safetensors", "log.jsonl"]
+    assert sorted(path.name for path in (runs["two"] / "baseline").iterdir()) == [
+        "checkpoint.safetensors",
+        "log.jsonl",
+        "refit.jsonl",
+        "refit.safetensors",
+    ]
 
 
 def test_the_network_learns_what_it_learns_alone_and_is_written_once(runs):
@@ -120,6 +125,8 @@ def test_the_cross_image_system_is_the_same_in_both_processes(runs):
         "cross_image",
         "gradients.jsonl",
         "log.jsonl",
+        "refit.jsonl",
+        "refit.safetensors",
     ]
     for name in ("one", "two"):  # every value of the whole batch of 6, 16 channels and 2 x 2 places
         for entry in lines(runs[name] / "cross_image" / "gradients.jsonl"):

@@ -24,7 +24,8 @@ def fit(
         typer.Option(help="Number of neighbours each item attends to. Default: chosen on training classes; paper: 8."),
     ] = None,
     blocks: Annotated[
-        int | None, typer.Option(help="Number of steps, or of blocks for paper. Default: 5; paper: 8.")
+        int | None,
+        typer.Option(help="Number of steps, or of blocks for paper. Default: chosen on training classes; paper: 8."),
     ] = None,
     protect: Annotated[
         str | None,

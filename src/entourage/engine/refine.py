@@ -202,8 +202,7 @@ class _Graph:
         if fallback is not None:
             found = self._purity(min(recipe.n_neighbors, fallback.n_neighbors), fallback.scorer, "fallback")
             share = recipe.network.share_of(found.purity)
-        manner = recipe.network.manner(share)
-        return (manner._replace(n_neighbors=recipe.n_neighbors) if share == 1 else manner), report
+        return recipe.network.manner(share, recipe.n_neighbors), report
 
     def _universal(self, settings: RefinerSettings) -> tuple[Manner, dict[str, Any]]:
         found = self._purity(JUDGED, universal_network().scorer, "forecast")

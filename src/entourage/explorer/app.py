@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 _MOST_FOUND = 30
 _LISTED = 400  # points that are asked for at once
 
-_FORMULA = re.compile(r"[=+@\t\r]|-(?![\d.]+$)")  # a negative number is none
+_FORMULA = re.compile(r"[=+@\t\r\n]|-(?![\d.]+$)")  # a negative number is none
 
 Row = Annotated[int, Query(ge=0)]
 
@@ -260,7 +260,7 @@ def _bytes(array: np.ndarray) -> Response:
 def _table(head: list[str], lines: list[list[Any]], name: str) -> Response:
     """A .csv; what a spreadsheet would take for a formula is made a text."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(head)
     writer.writerows([[_harmless(each) for each in line] for line in lines])
     headers = {"content-disposition": f'attachment; filename="{name}"'}

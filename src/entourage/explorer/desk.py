@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from entourage.explorer.columns import Column, columns_of
 from entourage.explorer.item import item_view, names_of, query_view
-from entourage.explorer.methods import MOST_NEIGHBORS, MOST_STEPS, Methods, Settings
+from entourage.explorer.methods import Methods, Settings
 from entourage.explorer.overview import copies_across_labels, doctor_of, overview, suspects
 from entourage.explorer.queries import Encoder, read_dropped
 from entourage.explorer.scene import Scene
@@ -66,7 +66,10 @@ class Desk:
             "own": self.methods.own,
             "stamp": self._stamp,
             "usual": self.usual_method,
-            "most": {"k": min(MOST_NEIGHBORS, max(len(scene) - scene.pool_start - 1, 1)), "steps": MOST_STEPS},
+            "most": {
+                "k": min(self.methods.most_neighbors, max(len(scene) - scene.pool_start - 1, 1)),
+                "steps": self.methods.most_steps,
+            },
             "encoder": self._encoder.name,
             "dim": run.items.dim,
         }

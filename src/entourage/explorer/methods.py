@@ -23,9 +23,9 @@ from entourage.refiner.network import Manner
 from entourage.refiner.universal import universal_network
 from entourage.values import Embeddings, FloatArray, Neighbors
 
-__all__ = ["MOST_NEIGHBORS", "MOST_REFINED", "MOST_STEPS", "Methods", "Refined", "Settings"]
+__all__ = ["MOST_REFINED", "Methods", "Refined", "Settings"]
 
-MOST_NEIGHBORS, MOST_STEPS = 40, 8
+_MOST_NEIGHBORS, _MOST_STEPS = 40, 8  # unless the run itself has more
 MOST_REFINED = 200_000  # points of a pool that is refined again for a slider; a larger one takes minutes
 _ALPHA = 3.0
 _KEPT = 3  # refined pools: each is as large as the vectors
@@ -68,7 +68,7 @@ class Methods:
     @functools.cached_property
     def offered(self) -> dict[str, dict[str, Any]]:
         """By name, what each starts with; "kept" is the run as it was kept."""
-        steps = min(self._scene.run.n_steps, MOST_STEPS)
+        steps = self._scene.run.n_steps
         known: dict[str, dict[str, Any]] = {
             "raw": {"title": "Raw", "k": 1, "steps": 0, "blend": 1.0, "settings": []},
             "alpha-qe": {"title": "α-QE", "k": 8, "steps": 1, "blend": 0.0},
@@ -81,6 +81,16 @@ class Methods:
             known, sliders = {name: each for name, each in known.items() if name in ("raw", self.own)}, []
         return {name: {"settings": sliders} | each for name, each in known.items()}
 
+    @functools.cached_property
+    def most_neighbors(self) -> int:
+        """The largest k that is offered: as many as the run has, if those are more than usual."""
+        return _MOST_NEIGHBORS if self.own is None else max(_MOST_NEIGHBORS, self._own_manner.n_neighbors)
+
+    @property
+    def most_steps(self) -> int:
+        """The largest number of steps that is offered, likewise."""
+        return max(_MOST_STEPS, self._scene.run.n_steps)
+
     def check(self, settings: Settings) -> Settings:
         """Refuse what is not offered."""
         if settings.method not in self.offered:
@@ -90,10 +100,10 @@ class Methods:
                 f"the pool has {len(self._scene.pool['before']):,} points, and is not refined again beyond "
                 f"{MOST_REFINED:,}; wanted the settings of the run: {self.kept}"
             )
-        if not 1 <= settings.k <= MOST_NEIGHBORS:
-            raise InputError(f"k is {settings.k}; wanted 1 to {MOST_NEIGHBORS} neighbours")
-        if not 0 <= settings.steps <= MOST_STEPS:
-            raise InputError(f"steps is {settings.steps}; wanted 0 to {MOST_STEPS}")
+        if not 1 <= settings.k <= self.most_neighbors:
+            raise InputError(f"k is {settings.k}; wanted 1 to {self.most_neighbors} neighbours")
+        if not 0 <= settings.steps <= self.most_steps:
+            raise InputError(f"steps is {settings.steps}; wanted 0 to {self.most_steps}")
         if not 0 <= settings.blend <= 1:
             raise InputError(f"blend is {settings.blend}; wanted a share, 0 to 1")
         return settings
@@ -194,19 +204,19 @@ class Methods:
     @functools.cached_property
     def _nearest(self) -> Neighbors:
         pool = self._scene.pool["before"]
-        return search(pool.items, pool, min(MOST_NEIGHBORS, len(pool) - 1))
+        return search(pool.items, pool, min(self.most_neighbors, len(pool) - 1))
 
     def _graph(self, base_map: FloatArray | None) -> tuple[Embeddings, Graph]:
         """The pool through a base map, and its graph with as many neighbours as may be asked for."""
         name = "raw" if base_map is None else "mapped"
         if name not in self._graphs:
             mapped = apply_base_map(self._scene.pool["before"].items, base_map)
-            self._graphs[name] = mapped, build_graph(mapped, MOST_NEIGHBORS)
+            self._graphs[name] = mapped, build_graph(mapped, self.most_neighbors)
         return self._graphs[name]
 
 
 def _defaults(manner: Manner, steps: int) -> dict[str, Any]:
-    return {"k": min(manner.n_neighbors, MOST_NEIGHBORS), "steps": steps, "blend": round(float(manner.blend), 3)}
+    return {"k": manner.n_neighbors, "steps": steps, "blend": round(float(manner.blend), 3)}
 
 
 def _first(found: Neighbors, k: int) -> Neighbors:

@@ -9,9 +9,12 @@ import numpy as np
 
 from entourage.neighbors import SearchIndex, own_gallery_rows, search
 from entourage.refiner.context import Context
+from entourage.runtime.threads import blocks
 from entourage.values import Embeddings, FloatArray, IntArray
 
 __all__ = ["SHOWN", "Attended", "Ranked", "attended", "moved_ranks", "ranked"]
+
+_COMPARED = 2**27  # neighbours of neighbours that are compared at once
 
 SHOWN = 12
 
@@ -86,8 +89,10 @@ def attended(context: Context, start: int) -> Attended:
     mapped[outside] = context.outside
     similar = np.einsum("nd,nad->na", mapped, graph.items.vectors[found])
     theirs = 1 + (similarities[found] > similar[..., None] + 1e-6).sum(axis=2)
-    shared = (lists[found][..., None] == found[:, None, None, :]).any(axis=3).sum(axis=2)
     length = found.shape[1]
+    shared = np.empty(found.shape, np.int64)
+    for part in blocks(len(found), max(1, _COMPARED // max(length, 1) ** 3)):
+        shared[part] = (lists[found[part]][..., None] == found[part, None, None, :]).any(axis=3).sum(axis=2)
     return Attended(
         graph.gallery_rows[found] + start,
         context.attention,

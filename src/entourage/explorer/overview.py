@@ -17,7 +17,7 @@ MOST_EXAMINED = 100_000  # items; the doctor refines them and ranks all of them
 _CLASSES = 8  # that gained most, and that lost most
 _UNCHANGED = 1e-9
 _SUSPECT = 0.6  # the share of trust that goes to another label
-_AT_ONCE = 50_000  # points whose neighbours are compared at once
+_COMPARED = 7_200_000  # pairs of neighbours that are compared at once
 _TRUSTED = 0.5  # how much those neighbours are trusted, on average
 
 
@@ -107,7 +107,7 @@ def suspects(scene: Scene) -> list[Suspect]:
     if not trusted.shape[1] or (labels[rows] < 0).any():
         return []
     found: list[tuple[float, Suspect]] = []
-    for part in blocks(len(rows), _AT_ONCE):
+    for part in blocks(len(rows), max(1, _COMPARED // trusted.shape[1] ** 2)):
         near = rows[graph.neighbors.rows[part]]  # (B, k)
         found += _suspects_among(rows[part], near, labels, trusted[part])
     return [each for _, each in sorted(found, key=lambda pair: -pair[0])]

@@ -270,6 +270,7 @@ def _weighings(
     for number, k in enumerate(neighbors):
         best = _best(evaluators, choose)
         if number and k == NEIGHBORS[-1] and best and best.settings.n_neighbors != neighbors[number - 1]:
+            _show(progress, "choosing neighbours and scorer", len(neighbors), len(neighbors))
             break  # as long as that is worth its time only where nothing shorter is enough
         evaluators.append(Evaluator(settings, fallback, k, dense, sparse))
         for name in scorers:

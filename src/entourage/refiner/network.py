@@ -250,8 +250,8 @@ class RelationalNetwork:
                 "give the graph of this gallery, or none"
             )
         share = self.share_in(graph)
-        suited = self.manner(share)
-        if suited.n_neighbors != self.n_neighbors:
+        suited = self.manner(share, n_neighbors)
+        if suited.n_neighbors != n_neighbors:
             graph = graph.shortened(suited.n_neighbors) or build_graph(mapped, suited.n_neighbors, progress)
         return WeightedGraph(graph, suited.scorer, suited.sharpness, suited.blend, suited.pull)
 
@@ -266,12 +266,13 @@ class RelationalNetwork:
         place = (purity / max(self.usual_purity, 1e-6) - _MUCH_SPARSER) / (_HARDLY_SPARSER - _MUCH_SPARSER)
         return round(min(max(place, 0.0), 1.0), 2)
 
-    def manner(self, share: float = 1.0) -> Manner:
+    def manner(self, share: float = 1.0, n_neighbors: int | None = None) -> Manner:
         """How this network weighs neighbours, or for a share below 1 something between it and its fallback.
 
-        A fallback that leaves items as they are weighs no neighbours: it only makes them move less.
+        A fallback that leaves items as they are weighs no neighbours: it only makes them move less. n_neighbors are
+        those that are asked for, if not the network's own.
         """
-        own = Manner(self.scorer, self.n_neighbors, self.sharpness, self.blend, self.pull)
+        own = Manner(self.scorer, n_neighbors or self.n_neighbors, self.sharpness, self.blend, self.pull)
         if self.fallback is None or share == 1:
             return own
         if self.fallback.blend == 1:

@@ -255,7 +255,9 @@ class RefiningEstimator(SameKindTransformer, SavedRefiner):
     def _n_steps(self, steps: int | None) -> int:
         n_steps = self.n_steps_ if steps is None else steps
         if not isinstance(n_steps, Integral) or not 0 <= n_steps <= self.n_steps_:
-            raise InputError(f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_steps_}, the number of steps")
+            raise InputError(
+                f"steps is {n_steps}; wanted 0 ≤ steps ≤ {self.n_steps_}, the number of steps; fit with more"
+            )
         return int(n_steps)
 
     def _among(self, X: Any, context: Any) -> Among:

@@ -10,9 +10,9 @@ than the training set, so the same classes are tried again where every class has
 N items, d dimensions.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from entourage.refiner.base_map import NO_MAP, apply_base_map, learn_base_maps
 from entourage.refiner.context import WeightedGraph
 from entourage.refiner.graph import Graph, build_graph
 from entourage.refiner.scorer import Scorer
-from entourage.refiner.settings import MOST_STEPS, PURITY_OF
+from entourage.refiner.settings import PURITY_OF
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.training.linear_maps import class_means
@@ -213,13 +213,15 @@ class RehearsalGraph:
     def refined(self, scorer: Scorer, sharpness: float) -> Refined:
         """The refined gallery as a function of the blend, the pull and the number of steps."""
         weighted = WeightedGraph(self.graph, scorer, sharpness, blend=0.0)
-        states = weighted.steps(MOST_STEPS, keep=True)
-        nodes = [next(states)]  # and further ones as they are asked for
         context, x = weighted.context_of_gallery(), self.gallery.items
 
+        @functools.cache
+        def nodes(n_steps: int) -> FloatArray:
+            *_, last = weighted.steps(n_steps)
+            return last
+
         def refined(blend: float, pull: float, n_steps: int) -> ValidationGallery:
-            nodes.extend(islice(states, max(n_steps + 1 - len(nodes), 0)))
-            vectors = context.refined(x, context.outside, nodes[n_steps], blend=blend, pull=pull)
+            vectors = context.refined(x, context.outside, nodes(n_steps), blend=blend, pull=pull)
             return ValidationGallery(x.replace_vectors(vectors), self.gallery.is_query)
 
         return refined

@@ -149,8 +149,8 @@ def _scores(
     gallery = len(items if context is None else context)
     if len(items) * gallery > MOST_RANKED:
         warnings.warn(
-            f"not scored: {len(items):,} rankings of {gallery:,} items each take hours; wanted {MOST_RANKED:.0e} pairs "
-            "at most: score a part of them by `entourage evaluate`",
+            f"not scored: to rank {gallery:,} items for each of {len(items):,} queries may take hours; wanted at most "
+            f"{MOST_RANKED:,} pairs, some 316,000 items among themselves: score fewer rows with `entourage evaluate`",
             EntourageWarning,
             stacklevel=2,
         )

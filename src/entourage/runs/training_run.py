@@ -178,7 +178,8 @@ def _config(path: Path) -> dict:
         settings = system_named(config["system"]).settings
         given = config["settings"]
         known = {each.name: given[each.name] for each in fields(settings) if each.name in given}
-        checked: EncoderSettings = from_toml(settings, overrides=known)
+        trained_once = {"refit": False}  # as runs were before there was a choice
+        checked: EncoderSettings = from_toml(settings, overrides=trained_once | known)
         data.check_option_names(config["data"]["options"])
     except InputError as error:
         raise FileError(f"{path}: {error}; train it again, or copy it again") from error

@@ -82,8 +82,8 @@ function sourceOf(data) {
 /** Lines as .csv; what a spreadsheet would take for a formula is made a text. */
 function table(head, lines) {
   const cell = (value) => {
-    const text = typeof value === "string" && /^([=+@\t\r]|-(?![\d.]+$))/.test(value) ? `'${value}` : String(value);
-    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    const text = typeof value === "string" && /^([=+@\t\r\n]|-(?![\d.]+$))/.test(value) ? `'${value}` : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [head, ...lines].map((line) => `${line.map(cell).join(",")}\n`).join("");
 }

@@ -74,17 +74,16 @@ class Recipe:
         A few items are left as they are, and a few more refined by degrees: a new gallery has nobody to learn from.
         """
         share = self.network.share_in(graph.with_neighbors(self.n_neighbors))
-        suited = _manner(self.network, share)
-        length = self.n_neighbors if share == 1 else suited.n_neighbors
+        suited = _manner(self.network, share, self.n_neighbors)
         enough = min(max(len(graph.items) / LEAST_ITEMS - 1, 0.0), 1.0)
         blend, pull = 1 - enough * (1 - suited.blend), enough * suited.pull
-        return WeightedGraph(graph.with_neighbors(length), suited.scorer, suited.sharpness, blend, pull)
+        return WeightedGraph(graph.with_neighbors(suited.n_neighbors), suited.scorer, suited.sharpness, blend, pull)
 
 
 @functools.lru_cache(maxsize=16)
-def _manner(network: RelationalNetwork, share: float) -> Manner:
+def _manner(network: RelationalNetwork, share: float, n_neighbors: int) -> Manner:
     """The same for the same share, so that what was computed with its scorer is known to hold."""
-    return network.manner(share)
+    return network.manner(share, n_neighbors)
 
 
 @dataclass(frozen=True, eq=False)

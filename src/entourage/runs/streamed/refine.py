@@ -233,8 +233,8 @@ def _weigh(
     report: dict[str, Any] = {"metrics": {}, "warnings": []}
     if recipe.settings is None:
         share = recipe.network.share_in(graph.with_neighbors(recipe.n_neighbors))
-        manner = recipe.network.manner(share)
-        wanted = recipe.n_neighbors if share == 1 else manner.n_neighbors
+        manner = recipe.network.manner(share, recipe.n_neighbors)
+        wanted = manner.n_neighbors
     else:
         items: Any = Counted(len(mapped))
         network, fitted, _ = fit_universal(recipe.settings, items, graph=graph)

@@ -39,18 +39,19 @@ def train_baseline(
     settings : BaselineSettings
         The encoder, the loss, and how it is trained.
     loss : callable, optional
-        A loss object to use instead of settings.loss.
+        A loss object to use instead of settings.loss. Where a second training may follow, each trains a copy of it.
     **run
         run_folder, resume, strict and progress; see `trained.RunOptions`.
 
     Returns
     -------
     TrainedEncoder
-        The encoder with the weights of its best epoch, the history, and the pictures left out.
+        The encoder of the last training (with the weights of its best epoch, if classes were held out of it), the
+        history, and the pictures left out.
     """
 
     def train(training: EncoderTraining) -> TrainedEncoder:
-        criterion = training.criterion(copy.deepcopy(loss) if settings.refit else loss)
+        criterion = training.criterion(copy.deepcopy(loss) if settings.refit and settings.validation_share else loss)
         return training.fit(
             {"loss": criterion},
             lambda batch: criterion(*training.embedded(batch)),

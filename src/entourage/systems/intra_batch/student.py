@@ -106,7 +106,8 @@ def _check_fit(training: EncoderTraining, trained: TrainedNetwork, teacher: Enco
     if known:
         raise InputError(
             f"{s.teacher} was trained on {len(known)} of the {len(held_out)} classes held out to choose the epoch, the "
-            f"first is {known[0]!r}; wanted none: use the teacher's seed and validation_share"
+            f"first is {known[0]!r}; wanted none: train the student with validation_share=0 (no epoch is chosen), or "
+            "the teacher with refit=false and both with the same seed and validation_share"
         )
 
 

@@ -130,14 +130,23 @@ def on_common_splits(methods: dict[str, dict]) -> tuple[dict[str, Scores], np.nd
 
 
 def write_summary(results: dict) -> dict:
-    """Write and return everything but the scores of classes, for the tables and for whoever wants to know."""
+    """Write and return everything but the scores of classes, for the tables and for whoever wants to know.
+
+    Of every task only the class splits that all its methods have, as scores of different ones cannot be compared.
+    """
     document = {}
     for name, tasks in results.items():
+        tasks = {task: _on_same_splits(methods) for task, methods in tasks.items()}
         document[name] = {"methods": _rows(tasks.get("together", {})), "best": _best(tasks.get("together", {}))}
         document[name]["further"] = {task: _rows(methods) for task, methods in tasks.items() if task != "together"}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "compare_real.json").write_text(json.dumps(document, indent=1) + "\n")
     return document
+
+
+def _on_same_splits(methods: dict) -> dict:
+    common = set.intersection(*(set(splits) for splits in methods.values()))
+    return {name: {split: splits[split] for split in sorted(common)} for name, splits in methods.items()}
 
 
 def _rows(methods: dict) -> dict:

@@ -3,7 +3,7 @@
 Every baseline has a budget of at most 24 settings. Stages follow each other, each keeping the best so far: a chain
 chooses its first part with the expansion's defaults, then the expansion. Where the end of a range is best, up to 32
 values beyond it are tried as well. The refiners choose by themselves, in fit, on the training classes alone: the
-relational one among 56 settings at most.
+relational one among 54 settings at most.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -204,6 +204,7 @@ def test_a_selection_is_exported_by_id_and_no_cell_is_a_formula(client):
     from entourage.explorer.app import _table
 
     assert _table(["id"], [["=1+1"], ["-2+3"], ["-2.5"]], "x.csv").body == b"id\n'=1+1\n'-2+3\n-2.5\n"
+    assert _table(["id"], [["a\r=1+1"], ["\n=1"]], "x.csv").body == b"id\na =1+1\n\"'\n=1\"\n"
 
 
 def test_pictures_that_a_browser_keeps_are_those_of_this_run(desks):
@@ -245,5 +246,5 @@ def test_what_would_take_hours_to_rank_is_shown_without_scores(refiner, tmp_path
     items = Embeddings.from_vectors(vectors_of(), labels=names_of_classes())
     desk = Desk(Scene(write_refinement(tmp_path / "run", refiner, items))).prepare()
     assert set(desk.summary["columns"]) == {"trust", "hubness", "purity"} and desk.overview["scores"] == []
-    assert "72 rankings of 72 items" in desk.overview["warnings"][0]
+    assert "to rank 72 items for each of 72 queries" in desk.overview["warnings"][0]
     assert desk.suspects["all"] == len(desk.suspect_lines)

@@ -260,7 +260,7 @@ def _bytes(array: np.ndarray) -> Response:
 def _table(head: list[str], lines: list[list[Any]], name: str) -> Response:
     """A .csv; what a spreadsheet would take for a formula is made a text."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
     writer.writerows([[_harmless(each) for each in line] for line in lines])
     headers = {"content-disposition": f'attachment; filename="{name}"'}
@@ -268,4 +268,7 @@ def _table(head: list[str], lines: list[list[Any]], name: str) -> Response:
 
 
 def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    if not isinstance(value, str):
+        return value
+    value = value.replace("\r", " ")  # which csv does not quote, and some take for the end of a line
+    return f"'{value}" if _FORMULA.match(value) else value

@@ -1,5 +1,6 @@
 """The files of a refinement run: vectors before and after, their neighbours, and how they score."""
 
+import math
 import time
 import warnings
 from dataclasses import asdict
@@ -150,7 +151,8 @@ def _scores(
     if len(items) * gallery > MOST_RANKED:
         warnings.warn(
             f"not scored: to rank {gallery:,} items for each of {len(items):,} queries may take hours; wanted at most "
-            f"{MOST_RANKED:,} pairs, some 316,000 items among themselves: score fewer rows with `entourage evaluate`",
+            f"{MOST_RANKED:,} pairs ({math.isqrt(MOST_RANKED):,} items among themselves): score fewer rows with "
+            "`entourage evaluate`",
             EntourageWarning,
             stacklevel=2,
         )

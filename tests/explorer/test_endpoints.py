@@ -204,7 +204,7 @@ def test_a_selection_is_exported_by_id_and_no_cell_is_a_formula(client):
     from entourage.explorer.app import _table
 
     assert _table(["id"], [["=1+1"], ["-2+3"], ["-2.5"]], "x.csv").body == b"id\n'=1+1\n'-2+3\n-2.5\n"
-    assert _table(["id"], [["a\r=1+1"], ["\n=1"]], "x.csv").body == b"id\na =1+1\n\"'\n=1\"\n"
+    assert _table(["id"], [["a\r=1+1"], ["\n=1"]], "x.csv").body == b'id\na =1+1\n"\'\n=1"\n'
 
 
 def test_pictures_that_a_browser_keeps_are_those_of_this_run(desks):

@@ -1,5 +1,7 @@
 """Approximate search against exact search: what it finds, what it says of its recall, and who is never found."""
 
+import functools
+
 import numpy as np
 import pytest
 from tests.refiner.samples import clusters
@@ -47,7 +49,7 @@ def test_the_recall_that_is_told_is_that_of_the_sample(items, method):
 def test_nn_descent_finds_one_set(items):
     pytest.importorskip("pynndescent")
     found = search(items, k=10, by="nn-descent")
-    assert overlap(found, search(items, k=10)) >= 0.95 and found.method.startswith("approximate (NN-descent), recall")
+    assert overlap(found, search(items, k=10)) >= 0.95 and found.method.startswith("approximate (NN-descent, lists of 32), recall")
 
 
 @pytest.mark.parametrize("by", ["HNSW16", "IVF8,SQ8"])
@@ -106,11 +108,34 @@ def test_without_faiss_it_stays_exact_and_what_is_named_names_its_extra(items, m
             search(items, k=3, by=by)
 
 
-def test_large_sets_are_searched_by_an_index_of_themselves(items, monkeypatch):
-    pytest.importorskip("faiss")
+@pytest.mark.parametrize(
+    ("library", "one", "among_others"),
+    [("pynndescent", "NN-descent, lists of 27", "exact"), ("faiss", "HNSW32,SQ8", "HNSW32,SQ8")],
+)
+def test_large_sets_are_searched_by_what_is_installed(items, monkeypatch, library, one, among_others):
+    pytest.importorskip(library)
     monkeypatch.setattr("entourage.neighbors.choice._EXACT_PAIRS", 1000)
-    assert search(items, k=5).method.startswith("approximate (HNSW32,SQ8")
+    monkeypatch.setattr("entourage.neighbors.choice.is_installed", lambda other: other == library)
+    assert search(items, k=5).method.startswith(f"approximate ({one}")
+    assert among_others in search(items.take(np.arange(300)), items, k=5).method
     assert search(items, k=200).method == "exact"  # an index would have to look at nearly everything
+
+
+def test_of_both_nn_descent_is_taken_where_its_lists_fit_into_memory(monkeypatch):
+    monkeypatch.setattr("entourage.neighbors.choice.is_installed", lambda library: True)
+    of_million = functools.partial(choice.chosen, 10**6, 10**6, 384, in_memory=True)
+    assert of_million(one_set=True, memory=4e9) == "nn-descent"
+    assert of_million(one_set=True, memory=2e9) == "HNSW32,SQ8"
+    assert of_million(one_set=False, memory=4e9) == "HNSW32,SQ8"
+
+
+def test_nn_descent_takes_longer_lists_where_it_finds_too_little(items, monkeypatch):
+    pytest.importorskip("pynndescent")
+    monkeypatch.setattr("entourage.neighbors.nn_descent.descent_lists", lambda count, k: k)
+    monkeypatch.setattr("entourage.neighbors.approximate.WANTED", 1.1)  # never enough
+    assert "lists of 15)" in search(items, k=7, by="nn-descent").method  # 7, 10, 14, and the item itself
+    few = items.take(np.arange(9))
+    assert "lists of 8)" in search(few, k=7, by="nn-descent").method
 
 
 def test_what_names_no_way_to_search_is_refused(items):

@@ -114,7 +114,7 @@ def _search(
     one_set = index.items is queries
     if by == AUTO:
         long = k > _LONGEST_LIST
-        by = EXACT if long else automatic_method(len(queries), len(index), index.items.dim, one_set=one_set)
+        by = EXACT if long else automatic_method(len(queries), len(index), index.items.dim, one_set=one_set, k=k)
     if by == EXACT:
         from entourage.neighbors import exact
 
@@ -136,7 +136,7 @@ def _search(
     return method, ((block, Neighbors(rows, similarities)) for block, rows, similarities in blocks)
 
 
-def automatic_method(n_queries: int, n_items: int, dim: int, *, one_set: bool) -> str:
+def automatic_method(n_queries: int, n_items: int, dim: int, *, one_set: bool, k: int = 16) -> str:
     """What `search` does by itself: "exact", or an index that takes half of the free memory at most.
 
     Parameters
@@ -145,12 +145,14 @@ def automatic_method(n_queries: int, n_items: int, dim: int, *, one_set: bool) -
         N queries among M items of d dimensions.
     one_set : bool
         Whether the queries are the items.
+    k : int
+        How many neighbours will be asked for.
 
     Returns
     -------
     str
     """
-    return chosen(n_queries, n_items, dim, one_set=one_set, memory=_free_memory() / 2)
+    return chosen(n_queries, n_items, dim, one_set=one_set, memory=_free_memory() / 2, k=k, in_memory=True)
 
 
 def _free_memory() -> float:

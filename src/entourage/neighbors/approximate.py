@@ -57,7 +57,7 @@ def prepared(
     if method == NN_DESCENT:
         from entourage.neighbors.nn_descent import NNDescentGraph
 
-        return NNDescentGraph(gallery[:], k + SPARE)
+        return NNDescentGraph(gallery[:], k)
     from entourage.neighbors.faiss_search import FaissIndex
 
     return FaissIndex(method, gallery, kept, progress)

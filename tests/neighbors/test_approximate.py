@@ -49,7 +49,9 @@ def test_the_recall_that_is_told_is_that_of_the_sample(items, method):
 def test_nn_descent_finds_one_set(items):
     pytest.importorskip("pynndescent")
     found = search(items, k=10, by="nn-descent")
-    assert overlap(found, search(items, k=10)) >= 0.95 and found.method.startswith("approximate (NN-descent, lists of 32), recall")
+    assert overlap(found, search(items, k=10)) >= 0.95 and found.method.startswith(
+        "approximate (NN-descent, lists of 32), recall"
+    )
 
 
 @pytest.mark.parametrize("by", ["HNSW16", "IVF8,SQ8"])

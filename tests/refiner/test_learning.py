@@ -160,6 +160,20 @@ def test_each_scorer_may_win(monkeypatch, short_rehearsals, scorer):
     refiner.transform(vectors, context=vectors)
 
 
+def test_no_scorer_is_adapted_to_a_few_classes(monkeypatch, short_rehearsals):
+    favour(monkeypatch, scorer="adapted")
+    vectors, labels = clusters(seed=1, n_classes=11)
+    assert ContextRefiner().fit(vectors, labels).report()["protocol"]["scorer"] != "adapted"
+
+
+def test_of_huge_classes_some_items_are_rehearsed_with_and_no_class_is_left_out(monkeypatch):
+    monkeypatch.setattr(rehearsal, "_MOST_ITEMS", 200)
+    vectors, labels = clusters(seed=1, n_classes=10, per_class=50)
+    items = Embeddings.from_vectors(vectors, labels=labels)
+    rehearsals = rehearsal.make_rehearsals(items, label_codes(items.labels), seed=0)
+    assert [np.unique(each.held_out.labels, return_counts=True)[1].tolist() for each in rehearsals] == [[20] * 5] * 2
+
+
 # ---- what is protected -------------------------------------------------------------------------------------------
 
 

@@ -59,6 +59,7 @@ __all__ = ["fit_relational"]
 SHRINKAGES = (1.0, 0.8, 0.5, 0.3, 0.1, 0.03, 0.01, 0.003)  # 1 is no whitening
 HEAD_STEPS = (0, 60, 150, 300)  # 0 is no head
 SCORERS = ("universal", "adapted", "similarity")
+CLASSES_TO_ADAPT = 12  # a scorer adapted to fewer knows these alone, while the rehearsals, as few, may praise it
 NEIGHBORS = (12, 32, 64, 128, 256)  # each is tried by all scorers if the one before was the best so far
 STEPS = (1, 2, 3, 5)  # more gain nothing for certain, and in uneven galleries bring small classes into large ones
 SHARPNESS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -266,7 +267,8 @@ def _weighings(
     neighbors = NEIGHBORS if settings.n_neighbors is None else (int(settings.n_neighbors),)
     blends = BLENDS + _careful_blends(settings)
     evaluators: list[Evaluator] = []
-    scorers: tuple[str, ...] = SCORERS
+    enough = len({label for gallery in dense for label in labels_of(gallery.items)}) >= CLASSES_TO_ADAPT
+    scorers = tuple(name for name in SCORERS if enough or name != "adapted")
     for number, k in enumerate(neighbors):
         best = _best(evaluators, choose)
         if number and k == NEIGHBORS[-1] and best and best.settings.n_neighbors != neighbors[number - 1]:

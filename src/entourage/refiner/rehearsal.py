@@ -49,6 +49,7 @@ SPARSE = (2, 5, 12)  # items a class in sparse galleries
 
 _HARDEST = 0.9
 _MOST_ITEMS = 8_000  # in all rehearsals together; more tell nothing new
+_FEWEST_CLASSES = 24  # if there are so many; of large ones, some items take part
 _MOST_QUERIES = 1_000  # of each rehearsal
 
 
@@ -82,7 +83,7 @@ def make_rehearsals(
     Parameters
     ----------
     items : Embeddings
-        N training items; of very many, some whole classes take part.
+        N training items; of very many, some whole classes take part, or some items of each where classes are few.
     codes : ndarray of shape (N,)
         Their classes, 0..C-1.
     seed : int
@@ -100,9 +101,9 @@ def make_rehearsals(
     rng = generator(seed)
     classes = rng.permutation(usable_classes(codes))
     sizes = np.bincount(codes)[classes]
-    classes = classes[: max(3 * folds, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
+    classes = classes[: max(_FEWEST_CLASSES, int((np.cumsum(sizes) <= _MOST_ITEMS).sum()))]
     known = np.flatnonzero(np.isin(codes, classes))
-    if len(known) > 2 * _MOST_ITEMS:  # a few huge classes
+    if len(known) > _MOST_ITEMS:  # a few huge classes
         known = known[thinned(codes[known], max(2, _MOST_ITEMS // len(classes)), seed)]
     items = Embeddings(items.vectors[known], items.ids[known], codes[known])
     target = min(_purity(items), _HARDEST)

@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 
-import uvicorn
+from entourage.serve.start import server_of
 
 
 class Running:
@@ -14,7 +14,7 @@ class Running:
         bound = socket.create_server(("127.0.0.1", 0))
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.url = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
+        self._server = server_of(app)
         self._thread = threading.Thread(target=lambda: self._server.run(sockets=[bound]))
         self._thread.start()
         while not self._server.started:

@@ -1,8 +1,11 @@
 """Each endpoint answers what the gallery itself would, in JSON and in bytes, and says in a sentence what is wrong."""
 
+import asyncio
 import io
 import json
 import re
+import socket
+import time
 from urllib.parse import quote
 
 import httpx
@@ -12,6 +15,8 @@ from tests.serve.running import Running
 
 from entourage import Gallery, rerank
 from entourage.serve import Limits, make_app
+from entourage.serve.bodies import Queries
+from entourage.serve.service import Service
 
 BYTES, NPY = "application/octet-stream", "application/x-npy"
 
@@ -219,3 +224,149 @@ def test_an_array_that_promises_more_than_it_holds_takes_no_memory(client):
     np.lib.format.write_array_header_1_0(buffer, head)
     answer = client.post("/search", content=buffer.getvalue() + b"\0" * 64, headers={"content-type": NPY})
     assert answer.status_code == 422 and "64 bytes" in answer.json()["detail"]
+
+
+def numpy_file(shape: str, data: bytes, kind: str = "<f4") -> bytes:
+    """A file of numpy whose head says what it likes."""
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + data
+
+
+DEEP, LONG = "[" * 5000, "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "params"),
+    [
+        (b"", {"content-type": BYTES, "x-shape": "0,99999999999999999999"}, {}),
+        (b"", {"content-type": BYTES, "x-shape": "99999999999999999999,0"}, {}),
+        (b"", {"content-type": BYTES, "x-shape": "999999999,0"}, {}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": f"1,{LONG}"}, {}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": f"{LONG}x1"}, {}),
+        (numpy_file("(-2, -3)", b"\0" * 24), {"content-type": NPY}, {}),
+        (numpy_file("(0, 99999999999999999999)", b""), {"content-type": NPY}, {}),
+        (numpy_file("(0, 9223372036854775807)", b""), {"content-type": NPY}, {}),
+        (numpy_file(f"(0x{'f' * 5000}, 1)", b""), {"content-type": NPY}, {}),
+        (numpy_file(f"({LONG}, 1)", b""), {"content-type": NPY}, {}),
+        (numpy_file(DEEP, b""), {"content-type": NPY}, {}),
+        (numpy_file("(True, True)", b"\0" * 4), {"content-type": NPY}, {}),
+        (numpy_file("()", b"\0" * 4), {"content-type": NPY}, {}),
+        (numpy_file("(1, 8)", b"\xff" * 128, "<f16"), {"content-type": NPY}, {}),
+        (numpy_file("(1, 8)", b"\0" * 64, "|V8"), {"content-type": NPY}, {}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": "1,8", "x-ids": DEEP}, {}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": "1,8", "x-ids": f"[{LONG}]"}, {}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": "1,8", "x-ids": '["\\ud800"]'}, {}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": "1,8"}, {"k": DEEP}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": "1,8"}, {"k": LONG}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": "1,8"}, {"refine": "NaN"}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": "1,8"}, {"canaries": DEEP}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": "1,8"}, {"canaries": "[[1, 2], [1]]"}),
+        (b"\0" * 32, {"content-type": BYTES, "x-shape": "1,8"}, {"canaries": "[[]]"}),
+        (DEEP.encode(), {"content-type": "application/json"}, {}),
+        (b'{"vectors": %s' % DEEP.encode(), {"content-type": "application/json"}, {}),
+        (b'{"vectors": [[%s]]}' % LONG.encode(), {"content-type": "application/json"}, {}),
+        (b'{"vectors": [[1e999]]}', {"content-type": "application/json"}, {}),
+        (b'{"vectors": [[1]], "canaries": [[Infinity]]}', {"content-type": "application/json"}, {}),
+        (b'{"vectors": [[1]], "ids": [%s]}' % LONG.encode(), {"content-type": "application/json"}, {}),
+        (b'{"vectors": [[1]], "ids": ["\\ud800"]}', {"content-type": "application/json"}, {}),
+        (b'{"\\ud800": 1}', {"content-type": "application/json"}, {}),
+        (b'{"query": [1, 0], "candidates": [[1, 0]], "scores": [1e999]}', {"content-type": "application/json"}, {}),
+        (b'{"query": [1, 0], "candidates": [[1, 0]], "scores": [NaN]}', {"content-type": "application/json"}, {}),
+        (b'{"query": [1e999, 0], "candidates": [[1, 0]]}', {"content-type": "application/json"}, {}),
+        (b'{"query": [], "candidates": [[]]}', {"content-type": "application/json"}, {}),
+        (b"\xff\xfe", {"content-type": "application/json"}, {}),
+    ],
+)
+@pytest.mark.parametrize("path", ["/search", "/refine", "/rerank", "/items"])
+def test_no_body_is_met_by_a_fault(empty, path, content, headers, params):
+    answer = empty.post(path, content=content, headers=headers, params=params)
+    assert answer.status_code in (415, 422) and "\n" not in answer.json()["detail"], answer.text
+    assert empty.get("/health").json()["items"] == 0
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """A service of a gallery without items."""
+    with Gallery(tmp_path_factory.mktemp("empty") / "gallery") as gallery:
+        running = Running(make_app(gallery))
+        with httpx.Client(base_url=running.url, timeout=60) as client:
+            yield client
+        running.stop()
+
+
+def test_a_gallery_without_items_answers(empty):
+    for path, body in (
+        ("/search", {"vector": [1.0, 2.0], "confidence": True}),
+        ("/refine", {"vector": [1.0, 2.0]}),
+        ("/rerank", {"query": [1.0]}),
+        ("/rerank", {"query": [1.0], "ids": []}),
+        ("/rerank", {"query": [1.0, 0.0], "candidates": [[1.0, 0.0]]}),
+    ):
+        answer = empty.post(path, json=body)
+        assert answer.status_code == 200, answer.text
+    assert empty.post("/rerank", json={"query": [1.0], "ids": [3]}).status_code == 422
+    for params in ({}, {"after": "3"}, {"after": LONG[:500]}, {"since": 0, "after": "x"}):
+        assert empty.get("/changes", params=params).status_code in (200, 422)
+    assert empty.get("/changes", params={"since": LONG}).status_code == 422
+    for each in ("3", "-3", "x", LONG[:500], "-" + LONG[:18]):
+        assert empty.delete(f"/items/{each}").status_code == 404
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_items_or_copies_of_one_are_searched(tmp_path, start, vectors, count):
+    with Gallery(tmp_path / "few") as gallery, httpx.Client(base_url=start(gallery), timeout=60) as client:
+        client.post("/items", json={"vectors": vectors[:1].tolist() * count})
+        for refine in (True, False):
+            asked = {"vectors": vectors[:2].tolist(), "confidence": True, "refine": refine}
+            assert client.post("/search", json=asked).status_code == 200
+        assert client.post("/rerank", json={"query": vectors[0].tolist(), "ids": [0]}).status_code == 200
+
+
+def test_ids_of_many_digits_can_be_removed(tmp_path, start, vectors):
+    ids = [-(10**18) + 1, 10**18 - 1, 2**63 - 1]
+    with Gallery(tmp_path / "large") as gallery, httpx.Client(base_url=start(gallery), timeout=60) as client:
+        gallery.add(vectors[:3], ids)
+        for each in ids:
+            assert client.delete(f"/items/{each}").status_code == 200
+        assert client.delete(f"/items/{2**64 - 1}").status_code == 404
+
+
+def test_as_many_ids_as_items_are_allowed_fit_into_the_header(client, gallery, vectors):
+    ids = list(range(1_000_000_000, 1_000_010_000))
+    head = f"POST /items HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: {BYTES}\r\n"
+    head += f"content-length: 32\r\nx-shape: 1,8\r\nx-ids: {json.dumps(ids)}\r\n\r\n"
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=60) as sender:
+        sender.sendall(head[:100_000].encode())
+        time.sleep(0.3)  # so that the service sees a header that is not whole
+        sender.sendall(head[100_000:].encode() + vectors[:1].tobytes())
+        answer = sender.makefile("rb").read().decode()
+    assert answer.startswith("HTTP/1.1 422 ") and "10,000 ids for 1 vectors" in answer
+
+
+def test_refined_vectors_come_with_the_version_that_they_were_refined_in(gallery, vectors, monkeypatch):
+    service, real = Service(gallery, Limits()), Service._vectors
+
+    def slow(*given):
+        gallery.remove(range(100))  # by another request, meanwhile
+        return real(*given)
+
+    monkeypatch.setattr(Service, "_vectors", slow)
+    version, refined = service.refine(Queries(vector=vectors[300].tolist()))
+    assert version == gallery.version == 2
+    np.testing.assert_allclose(refined, gallery.refine(vectors[300:301]), atol=1e-6)
+
+
+@pytest.mark.parametrize("length", ["9" * 30, "9" * 5000])
+def test_a_length_beyond_all_numbers_is_too_large(gallery, length):
+    answers = []
+
+    async def send(message):
+        answers.append(message)
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    headers = [(b"host", b"localhost"), (b"content-length", length.encode())]
+    scope = {"type": "http", "method": "POST", "path": "/search", "headers": headers, "query_string": b""}
+    asyncio.run(make_app(gallery)(scope, receive, send))
+    assert answers[0]["status"] == 413

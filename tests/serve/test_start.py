@@ -65,6 +65,18 @@ def test_a_full_disk_is_a_507_and_changes_nothing(client, gallery, monkeypatch):
     assert gallery.version == 1 and client.delete("/items/3").status_code == 200
 
 
+@pytest.mark.filterwarnings("ignore:the change was made:entourage.errors.EntourageWarning")
+def test_a_disk_without_room_for_a_snapshot_is_no_answer_to_a_change(client, gallery, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    gallery._seconds = 1e9  # a snapshot is due
+    with monkeypatch.context() as patched:
+        patched.setattr("entourage.refiner.gallery.snapshots._write", full)
+        assert client.delete("/items/3").status_code == client.delete("/items/4").status_code == 200
+    assert gallery.version == 3
+
+
 def test_serving_needs_no_torch(tmp_path):
     code = (
         "from tests.label_free import LEARNING, Absent\n"

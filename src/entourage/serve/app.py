@@ -27,7 +27,7 @@ _REFUSALS = {
     415: "The body is of another type.",
     422: "The request cannot be carried out, and why.",
     429: "Too many changes wait already.",
-    507: "The disk has no room for the change, which was not made.",
+    507: "The disk does not take the change, and why.",
 }
 
 

@@ -8,6 +8,7 @@ N vectors, d dimensions.
 
 import io
 import json
+import re
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
@@ -43,6 +44,9 @@ JSON, BYTES, NPY = "application/json", "application/octet-stream", "application/
 Id = Annotated[StrictInt, Field(gt=-(10**18), lt=10**18)] | Annotated[StrictStr, Field(min_length=1, max_length=512)]
 Vector = list[float]
 Vectors = list[Vector]
+Score = Annotated[float, Field(allow_inf_nan=False)]  # an answer in JSON could not repeat any other
+
+_SHAPE = re.compile(r"\s*(\d{1,9})\s*[,x]\s*(\d{1,9})\s*", re.ASCII)
 
 
 class _Request(BaseModel):
@@ -83,7 +87,7 @@ class Rerank(_Request):
     query: Vector
     ids: list[Id] | None = Field(None, description="Of the candidates; items of the gallery if there are no vectors.")
     candidates: Vectors | None = Field(None, description="Their vectors, if they are not in the gallery.")
-    scores: list[float] | None = Field(None, description="The scores they came with, which are kept beside the new.")
+    scores: list[Score] | None = Field(None, description="The scores they came with, which are kept beside the new.")
 
 
 class Problem(BaseModel):
@@ -191,7 +195,7 @@ def _value(text: str) -> Any:
     """JSON if it is, else the text as it stands."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the second of thousands of brackets
         return text
 
 
@@ -202,10 +206,11 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _from_bytes(body: bytes, shape: str) -> FloatArray:
-    sizes = shape.replace("x", ",").split(",")
-    if len(sizes) != 2 or not all(size.strip().isascii() and size.strip().isdigit() for size in sizes):
-        raise HTTPException(422, f"X-Shape is {shape!r}; wanted two numbers, such as 16,384: vectors and dimensions")
-    n, d = map(int, sizes)
+    sizes = _SHAPE.fullmatch(shape)
+    if sizes is None:
+        seen = repr(shape) if len(shape) <= 40 else f"{shape[:40]!r}..."
+        raise HTTPException(422, f"X-Shape is {seen}; wanted two numbers, such as 16,384: vectors and dimensions")
+    n, d = map(int, sizes.groups())
     if n * d * 4 != len(body):
         raise HTTPException(422, f"the body has {len(body)} bytes; wanted {n * d * 4}, for {n} x {d} float32")
     return np.frombuffer(body, "<f4").reshape(n, d).astype(np.float32)
@@ -216,15 +221,23 @@ def _from_npy(body: bytes) -> FloatArray:
     try:
         newer = np.lib.format.read_magic(file) != (1, 0)
         read_head = np.lib.format.read_array_header_2_0 if newer else np.lib.format.read_array_header_1_0
-        shape, by_column, dtype = read_head(file)
+        sizes, by_column, dtype = read_head(file)
+        shape = tuple(_size(size) for size in sizes)
     except Exception as error:  # whatever numpy makes of bytes that it did not write
         raise HTTPException(422, "the body is no file of numpy; wanted what np.save writes") from error
-    if len(shape) != 2 or dtype.kind not in "fiu":
-        raise HTTPException(422, f"the array is {dtype} of shape {shape}; wanted numbers (N, d)")
+    if len(shape) != 2 or min(shape) < 1 or dtype.kind not in "fiu":
+        raise HTTPException(422, f"the array is {dtype} of shape {shape}; wanted numbers (N, d), N and d at least 1")
     data = body[file.tell() :]
     if len(data) != shape[0] * shape[1] * dtype.itemsize:  # before room is made for what a head promises
         raise HTTPException(422, f"the array has {len(data)} bytes, which {shape} of {dtype} has not; send it again")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if by_column else "C")
+
+
+def _size(size: int) -> int:
+    """A size that an array can have; a head may name any number."""
+    if not 0 <= size < 2**63:
+        raise ValueError("no size of an array")
+    return int(size)
 
 
 def as_bytes(vectors: FloatArray, version: int, kind: str) -> Response:

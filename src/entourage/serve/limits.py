@@ -19,6 +19,7 @@ __all__ = ["TOKEN", "Application", "Guard", "Limits", "Message", "Receive", "Sen
 
 TOKEN = "ENTOURAGE_TOKEN"
 _OPEN_TO_ALL = "/health"  # for whoever watches whether the service lives
+_MOST_DIGITS = 18  # of a length; Python refuses to read thousands of them
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -81,7 +82,8 @@ class Guard:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
             return 400, "the length of the body is not a number; send a right Content-Length"
-        return (413, self._too_large()) if int(length) > self._limits.body else None
+        too_large = len(length) > _MOST_DIGITS or int(length) > self._limits.body
+        return (413, self._too_large()) if too_large else None
 
     def _too_large(self) -> str:
         return f"the body is larger than {self._limits.body:,} bytes; send fewer items at a time"

@@ -75,7 +75,7 @@ class Service:
 
     def refine(self, request: Queries) -> tuple[int, np.ndarray]:
         """Version and refined vectors (N, d)."""
-        return self.gallery.version, self.gallery.refine(self._vectors(request))
+        return self.gallery.refine_with_version(self._vectors(request))
 
     def rerank(self, request: Rerank) -> dict[str, Any]:
         """The candidates in their new order."""
@@ -105,7 +105,7 @@ class Service:
     def remove(self, name: str) -> dict[str, Any]:
         """What the change did; a 404 if there is no such item."""
         digits = name.removeprefix("-")
-        number = not self.gallery.has_texts and digits.isascii() and digits.isdigit() and len(name) < 19
+        number = not self.gallery.has_texts and digits.isascii() and digits.isdigit() and len(digits) < 20
         each = int(name) if number else name
         if _CUT_OFF in name or each not in self.gallery:
             raise HTTPException(404, f"there is no item {name!r}; it may have been removed before")

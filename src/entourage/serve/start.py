@@ -4,7 +4,7 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from entourage.errors import InputError
 from entourage.refiner import ContextRefiner, load_refiner
@@ -12,7 +12,12 @@ from entourage.refiner.gallery import Gallery
 from entourage.runtime.addresses import bound_socket, is_loopback
 from entourage.serve.limits import TOKEN
 
-__all__ = ["ServeRequest", "serve"]
+if TYPE_CHECKING:
+    import uvicorn
+
+__all__ = ["ServeRequest", "serve", "server_of"]
+
+_HEADERS = 2**20  # bytes; the ids of 10,000 items stand in one of them, where h11 by itself takes 16 KiB
 
 
 class ServeRequest(NamedTuple):
@@ -71,11 +76,22 @@ def _refiner(model: Path | None) -> ContextRefiner | None:
     return refiner
 
 
-def _run(gallery: Gallery, token: str | None, bound: socket.socket) -> None:
+def server_of(app: Any) -> "uvicorn.Server":
+    """What answers the requests to an application, as `serve` has it."""
     import uvicorn
 
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        h11_max_incomplete_event_size=_HEADERS,
+    )
+    return uvicorn.Server(config)
+
+
+def _run(gallery: Gallery, token: str | None, bound: socket.socket) -> None:
     from entourage.serve.app import make_app
 
-    app = make_app(gallery, token=token)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", server_header=False)
-    uvicorn.Server(config).run(sockets=[bound])
+    server_of(make_app(gallery, token=token)).run(sockets=[bound])

@@ -14,11 +14,14 @@ from tests.refiner.gallery.samples import Index, assert_equals_a_rebuild, cluste
 
 from entourage.refiner import ContextRefiner
 from entourage.refiner.gallery import Gallery
+from entourage.refiner.gallery.log import Log
+from entourage.refiner.gallery.snapshots import Change
 from entourage.refiner.universal import LEAST_ITEMS, universal_network
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 POOL = clustered(4000, dim=6, classes=8, noise=0.35)
+HEAD = 16  # bytes of a record before its content
 
 
 @functools.cache
@@ -82,14 +85,28 @@ class Changes(RuleBasedStateMachine):
     def snapshot(self):
         self.gallery.snapshot()
 
-    @rule(torn=st.binary(max_size=40))
-    def open_again_after_a_crash(self, torn):
-        """What was being written when the process died is not an acknowledged record, whatever it looks like."""
+    @rule(kept=st.floats(0, 1, exclude_max=True), rest=st.sampled_from(["missing", "zeros", "garbage"]))
+    def open_again_after_a_crash(self, kept, rest):
+        """What was being written when the process died is not an acknowledged record, whatever is there of it."""
         self.gallery.close()
         (log,) = self.folder.glob("gallery/log-*")
+        record = self.next_record()
+        torn = record[: int(kept * len(record))]
+        if rest != "missing" and len(torn) >= HEAD:  # the system may make room for all of it and fill a part
+            left = len(record) - len(torn)
+            torn += bytes(left) if rest == "zeros" else b"\xa5" * left
         with log.open("ab") as file:
-            file.write(b"EGL1"[: len(torn)] + torn[:11])  # a head is 16 bytes
+            file.write(torn)
         self.gallery = Gallery(self.folder / "gallery")
+        assert log.stat().st_size == self.gallery._log.size
+
+    def next_record(self) -> bytes:
+        """A change that would add an item, as it stands in a log."""
+        vector = np.full((1, 6), 6**-0.5, np.float32)  # none of its bytes is 0
+        change = Change(self.gallery.version + 1, [], np.array([self.name(900)]), vector)
+        other = Log.create(self.folder / "other", change.to_bytes())
+        other.close()
+        return other.path.read_bytes()
 
     @invariant()
     def the_items_are_those_that_were_put(self):

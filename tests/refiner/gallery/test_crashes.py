@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from tests.refiner.gallery.samples import assert_equals_a_rebuild, clustered
 
 from entourage import Gallery
-from entourage.errors import EntourageError, FileError
+from entourage.errors import EntourageError, EntourageWarning, FileError
+from entourage.refiner.gallery import snapshots
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -83,6 +85,116 @@ def test_a_full_disk_is_a_sentence_and_changes_nothing(tmp_path, monkeypatch):
         gallery.remove([3])
     with Gallery(tmp_path / "g") as gallery:
         assert gallery.version == 2 and 3 not in gallery
+
+
+class Failing:
+    """Lets one step that touches the disk fail, before it is done or just after it, or that one and all that follow."""
+
+    def __init__(self, monkeypatch, at: int, error: BaseException, how: str) -> None:
+        self.at, self.error, self.how, self.calls = at, error, how, 0
+        for name in (*STEPS, "open"):
+            monkeypatch.setattr(os, name, self._watched(getattr(os, name)))
+
+    def _watched(self, step):
+        def watched(*arguments, **options):
+            self.calls += 1
+            fails = self.calls > self.at if self.how == "from then on" else self.calls == self.at + 1
+            if fails and self.how != "just after":
+                raise self.error
+            result = step(*arguments, **options)
+            if fails:
+                raise self.error
+            return result
+
+        return watched
+
+    @property
+    def happened(self) -> bool:
+        return self.calls > self.at
+
+
+@pytest.mark.parametrize("how", ["once", "just after", "from then on"])
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=type)
+def test_whatever_fails_in_a_change_with_a_snapshot_what_was_said_is_true(tmp_path, monkeypatch, error, how):
+    """A change is made unless it is refused; after a Ctrl-C, too, the gallery is on the disk as it is shown."""
+    if how == "just after" and isinstance(error, OSError):
+        return  # the system fails before, or does it
+    at, happened = 0, True
+    while happened:
+        folder = tmp_path / f"gallery {at}"
+        gallery = Gallery(folder)
+        gallery.add(X[:5], range(5))
+        gallery._seconds, unsure = 1e9, False  # a snapshot is due
+        with monkeypatch.context() as patched, warnings.catch_warnings():
+            warnings.simplefilter("ignore", EntourageWarning)
+            failing = Failing(patched, at, error, how)
+            try:
+                gallery.add(X[5:6], [5])
+                assert 5 in gallery
+            except FileError as refused:
+                assert 5 not in gallery
+                unsure = "may be there when the gallery is opened again" in str(refused)
+            except KeyboardInterrupt:
+                unsure = how == "from then on" and 5 not in gallery
+        happened, gallery._seconds = failing.happened, 0.0
+        shown = gallery.ids.tolist()
+        try:
+            gallery.remove([0])  # a shorter record, and no snapshot
+            shown = gallery.ids.tolist()
+        except FileError as refused:
+            assert "open the gallery again" in str(refused)
+        gallery.close()
+        with Gallery(folder) as opened:
+            assert opened.ids.tolist() in ([shown, [*shown, 5]] if unsure else [shown]), f"step {at}"
+        assert sum(1 for _ in folder.glob("snapshot-*")) == 1 and not list(folder.glob("*.new"))
+        at += 1
+    assert at > 8
+
+
+def test_a_disk_without_room_for_a_snapshot_still_takes_changes(tmp_path, monkeypatch):
+    attempts = []
+
+    def full(path, kept):
+        attempts.append(kept.version)
+        path.write_bytes(b"half of it")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Gallery(tmp_path / "g") as gallery:
+        gallery.add(X[:30], range(30))
+        with monkeypatch.context() as patched:
+            patched.setattr(snapshots, "_write", full)
+            gallery._seconds = 1e9
+            with pytest.warns(EntourageWarning, match=r"the change was made, but .*No space left on device"):
+                assert gallery.remove([3]).version == 2
+            assert not list((tmp_path / "g").glob("*.new"))  # which would take the last bytes
+            assert gallery.remove([4]).version == 3 and attempts == [2]  # not with every change
+            with pytest.raises(FileError, match=r"No space left on device.* all changes stay in the log"):
+                gallery.snapshot()
+        gallery.remove([5])
+        gallery.snapshot()
+    with Gallery(tmp_path / "g") as gallery:
+        assert gallery.version == 4 and not {3, 4, 5} & set(gallery.ids.tolist())
+
+
+def test_a_snapshot_of_what_has_one_is_not_written_again(tmp_path, monkeypatch):
+    with Gallery(tmp_path / "g") as gallery:
+        gallery.add(X[:30], range(30))
+        gallery.snapshot()
+        monkeypatch.setattr(snapshots, "_write", lambda *given: pytest.fail("it would replace what the log names"))
+        gallery.snapshot()
+
+
+def test_a_change_that_is_too_large_is_refused_before_it_is_computed(tmp_path, monkeypatch):
+    from entourage.refiner.gallery import log
+    from entourage.refiner.gallery.view import View
+
+    with Gallery(tmp_path / "g") as gallery:
+        gallery.add(X[:30], range(30))
+        monkeypatch.setattr(log, "MOST_BYTES", 500)
+        monkeypatch.setattr(View, "after", lambda *given: pytest.fail("work for nothing"))
+        with pytest.raises(EntourageError, match=r"wanted at most 500: make it in several parts"):
+            gallery.add(X[30:90], range(30, 90))
+        assert gallery.version == 1
 
 
 def test_versions_go_on_after_opening_again(tmp_path):

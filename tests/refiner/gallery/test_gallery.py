@@ -7,6 +7,7 @@ from tests.refiner.gallery.samples import Index, assert_equals_a_rebuild, cluste
 from entourage import Gallery, search
 from entourage.errors import EntourageError, EntourageWarning, FileError, InputError, ModelError
 from entourage.refiner import ContextRefiner
+from entourage.refiner.gallery.moved import Order
 from entourage.refiner.gallery.state import State
 from entourage.refiner.paper.estimator import PaperRefiner
 from entourage.refiner.universal import universal_network
@@ -124,6 +125,107 @@ def test_ids_stay_of_one_kind_and_have_an_end(tmp_path):
             gallery.add(X[:1], ["a"])
     with Gallery(tmp_path / "g") as gallery:
         assert gallery.changes_since(1).removed.tolist() == [2**63 - 2]
+
+
+@pytest.mark.parametrize("first", [[1, 2], [2**53 + 1, 2**53 + 2]])
+def test_numbers_of_any_kind_are_the_same_ids_when_it_is_opened_again(tmp_path, first):
+    with Gallery(tmp_path / "g") as gallery:
+        gallery.add(X[:2], first)
+        gallery.add(X[2:4], np.array([2**53 + 3, 2**63 - 1], np.uint64))
+        gallery.add(X[4:6], np.array([-5, 3], np.int8))
+        gallery.update(X[6:7], np.array([2**53 + 3], np.uint64))
+        expected = sorted([*first, 2**53 + 3, 2**63 - 1, -5, 3])
+        assert gallery.ids.tolist() == expected and gallery.ids.dtype == np.int64
+        gallery.remove(np.array([2**63 - 1], np.uint64))
+    with Gallery(tmp_path / "g") as gallery:
+        assert gallery.ids.tolist() == expected[:-1]
+        assert gallery.changes_since(0).removed.tolist() == [2**63 - 1]
+
+
+def test_numbers_that_no_gallery_can_hold_are_refused(tmp_path):
+    with Gallery(tmp_path / "g") as gallery:
+        for ids in ([5, 2**63], [2**63, 2**64 - 1]):
+            with pytest.raises(InputError, match=f"the largest id is {ids[1]}; wanted at most"):
+                gallery.add(X[:2], np.array(ids, np.uint64))
+        gallery.add(X[:2], [1, 2])
+        for act in (gallery.remove, lambda ids: gallery.update(X[:1], ids), lambda ids: gallery.rerank(X[0], ids=ids)):
+            with pytest.raises(InputError):
+                act(np.array([2**63 + 1], np.uint64))
+    with Gallery(tmp_path / "g") as gallery:
+        assert gallery.ids.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_an_emptied_gallery_keeps_its_number_of_dimensions(tmp_path, snapshot):
+    with Gallery(tmp_path / "g") as gallery:
+        gallery.add(X[:2], [1, 2])
+        gallery.remove([1, 2])
+        if snapshot:
+            gallery.snapshot()
+    with Gallery(tmp_path / "g") as gallery:
+        assert gallery.dim == 16 and len(gallery) == 0
+        with pytest.raises(ModelError, match="9 dimensions, but the gallery holds vectors of 16"):
+            gallery.add(X[:2, :9])
+        gallery.add(X[:2])
+
+
+@pytest.mark.parametrize("ids", [None, [1, 2], ["a", "b"]])
+def test_no_candidates_are_ranked_as_none(tmp_path, ids):
+    with Gallery(tmp_path / "g") as gallery:
+        if ids is not None:
+            gallery.add(X[:2], ids)
+        assert len(gallery.rerank(X[3])) == len(gallery.rerank(X[3], ids=[])) == 0
+
+
+@pytest.mark.parametrize(
+    "act",
+    [lambda g: g.add(X[600:601]), lambda g: g.update(X[:1], [3]), lambda g: g.remove([3]), lambda g: g.snapshot()],
+    ids=["add", "update", "remove", "snapshot"],
+)
+def test_a_closed_gallery_says_so(gallery, act):
+    gallery.close()
+    with pytest.raises(FileError, match="is closed and cannot be changed; open it again"):
+        act(gallery)
+    assert gallery.search(X[:1], 3).ids.shape == (1, 3)
+
+
+def test_neighbours_are_searched_exactly_however_many_items_there_are(tmp_path, monkeypatch):
+    def automatic(*sizes, **options):
+        raise AssertionError("it may be approximate")
+
+    monkeypatch.setattr("entourage.neighbors.automatic_method", automatic)
+    with Gallery(tmp_path / "g") as gallery:
+        gallery.add(X[:300], range(300))
+        gallery.remove(range(0, 40))
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_changes_in_parts_are_put_in_order_once(tmp_path, monkeypatch, texts):
+    calls = []
+    monkeypatch.setattr(Order, "of", classmethod(lambda cls, *given: calls.append(1) or _order_of(cls, *given)))
+    ids = [f"item {number}" if texts else number for number in range(110)]
+    with Gallery(tmp_path / "g") as gallery:
+        gallery.add(X[:100], ids[:100])
+        gallery.remove(ids[10:30])
+        gallery.add(X[100:110], ids[100:])
+        gallery.add(X[10:12], ids[10:12])  # back again
+        whole, told, version, after, parts = gallery.changes_since(0), [], 0, None, 0
+        while True:
+            part = gallery.changes_since(version, after=after, limit=7)
+            told.append(part)
+            version, after, parts = part.version, part.after, parts + 1
+            if not part.more:
+                break
+        assert version == gallery.version and parts == -(-110 // 7) and calls == [1]
+        assert [each for part in told for each in part.ids.tolist()] == whole.ids.tolist()
+        assert [each for part in told for each in part.removed.tolist()] == whole.removed.tolist() == sorted(ids[12:30])
+        np.testing.assert_array_equal(np.concatenate([part.vectors for part in told]), whole.vectors)
+        held = dict(zip(gallery.ids.tolist(), gallery._view.told.vectors, strict=True))
+        np.testing.assert_array_equal(whole.vectors, np.stack([held[each] for each in whole.ids.tolist()]))
+        assert gallery.changes_since(version, after="~" if texts else "9" * 40).ids.tolist() == []
+
+
+_order_of = Order.of.__func__
 
 
 def test_few_items_or_none_are_a_gallery_too(tmp_path):

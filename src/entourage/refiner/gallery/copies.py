@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from entourage.neighbors import search
+from entourage.neighbors.choice import EXACT
 from entourage.neighbors.index import groups_of_equal_vectors
 from entourage.refiner.gallery.similar import pairs_above
 from entourage.values import Embeddings, FloatArray, IntArray, Neighbors
@@ -44,7 +45,7 @@ def representatives(vectors: FloatArray, similarity: float) -> IntArray:
     distinct = vectors if len(firsts) == len(vectors) else vectors[firsts]
     chosen: IntArray = np.arange(len(firsts))
     if len(firsts) > 1:
-        found = search(Embeddings(distinct), k=min(_LOOK_AT, len(firsts) - 1))
+        found = search(Embeddings(distinct), k=min(_LOOK_AT, len(firsts) - 1), by=EXACT)
         chosen = represented_anew(distinct, chosen, _with_copies(found, similarity), similarity)
     result = np.empty(len(vectors), np.int64)
     result[members] = np.repeat(firsts[chosen], np.diff(starts))

@@ -11,19 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from entourage.errors import InputError, few
+from entourage.errors import FileError, InputError, few
 from entourage.refiner.estimator import ContextRefiner
 from entourage.refiner.gallery.config import create_folder, open_folder
 from entourage.refiner.gallery.encoder import Encoder
-from entourage.refiner.gallery.log import Log
+from entourage.refiner.gallery.log import Log, check_fits
 from entourage.refiner.gallery.moved import Changes, Told
-from entourage.refiner.gallery.snapshots import Change, latest_log, start_log
+from entourage.refiner.gallery.snapshots import Change, latest_log, log_name, start_log
 from entourage.refiner.gallery.state import Recipe
 from entourage.refiner.gallery.view import Found, Report, View
 from entourage.refiner.rerank import Reranked
 from entourage.runtime.checks import check_whole
+from entourage.runtime.warnings import warn_caller
 from entourage.stores.claims import Claim
-from entourage.values import Embeddings, LabelArray, as_embeddings, checked_column
+from entourage.values import Embeddings, FloatArray, LabelArray, as_embeddings, checked_column
 
 __all__ = ["Gallery"]
 
@@ -183,6 +184,7 @@ class Gallery:
         Report
         """
         with self._writing:
+            self._check_open()
             items = self._given(vectors, ids)
             known = self._view.rows_of(items.ids) >= 0
             if known.any() and not replace:
@@ -204,6 +206,7 @@ class Gallery:
         Report
         """
         with self._writing:
+            self._check_open()
             items = self._given(vectors, ids)
             self._view.check_there(items.ids)
             return self._change(items.ids.tolist(), items)
@@ -221,6 +224,7 @@ class Gallery:
         Report
         """
         with self._writing:
+            self._check_open()
             given = np.unique(np.asarray(ids))
             gone = checked_column(given, "ids", len(given))
             self._view.check_there(gone)
@@ -234,18 +238,34 @@ class Gallery:
         none = np.empty((0, self.dim or 0), np.float32)
         ids, vectors = (np.empty(0, np.int64), none) if items is None else (items.ids, items.vectors)
         change = Change(self._view.version + 1, removed, ids, vectors)
+        record = change.to_bytes()
+        check_fits(record)  # before all the work
         started = time.perf_counter()
         view, report = self._view.after(change, self.recipe, self.eps)
         if view.state is not None:
             view.state.make_ready()
-        self._log.append(change.to_bytes())
-        self._view = view
+        self._commit(record, view)
         if items is not None:
             self._settings = self._settings.with_dim(items.dim)
         self._seconds += time.perf_counter() - started
         if self._seconds > max(_REPLAY, 10 * self._snapshot_seconds):
-            self._snapshot()
+            self._snapshot_if_possible()
         return report
+
+    def _commit(self, record: bytes, view: View) -> None:
+        """Bring a change to the disk and let readers see it: both, or neither if this is interrupted."""
+        size = self._log.size
+        try:
+            self._log.append(record)
+            self._view = view
+        except BaseException:
+            if self._log.size != size:  # the record is there, and the next one would not follow from it
+                self._log.cut(size)
+            raise
+
+    def _check_open(self) -> None:
+        if self._claim is None:
+            raise FileError(f"the gallery in {self._folder} is closed and cannot be changed; open it again")
 
     # ---- reading -----------------------------------------------------------------------------------------------
 
@@ -283,9 +303,25 @@ class Gallery:
         Embeddings if they were given, else ndarray of shape (N, d)
             Unit vectors, float32; as they came where the gallery is empty.
         """
-        items = self._queries(queries)
-        refined = self._view.refine(items)
-        return items.replace_vectors(refined) if isinstance(queries, Embeddings) else refined
+        refined = self.refine_with_version(queries)[1]
+        return queries.replace_vectors(refined) if isinstance(queries, Embeddings) else refined
+
+    def refine_with_version(self, queries: Any) -> tuple[int, FloatArray]:
+        """Refine queries as `refine` does, and say among the items of which version, while others make changes.
+
+        Parameters
+        ----------
+        queries : Embeddings, array, DataFrame or tensor of shape (N, d)
+
+        Returns
+        -------
+        version : int
+            Of the gallery that they were refined in.
+        refined : ndarray of shape (N, d)
+            Unit vectors, float32.
+        """
+        items, view = self._queries(queries), self._view
+        return view.version, view.refine(items)
 
     def changes_since(self, version: int = 0, *, after: int | str | None = None, limit: int | None = None) -> Changes:
         """Which refined vectors an index elsewhere has to replace, add and remove.
@@ -343,14 +379,29 @@ class Gallery:
     def snapshot(self) -> None:
         """Write the whole state now, so that the gallery opens quickly; it is done from time to time by itself."""
         with self._writing:
+            self._check_open()
             self._snapshot()
 
     def _snapshot(self) -> None:
-        started = time.perf_counter()
-        log = start_log(self._folder, self._view.kept())
-        self._log.close()
-        self._log, self._seconds = log, 0.0
-        self._snapshot_seconds = time.perf_counter() - started
+        if self._log.path.name == log_name(self._view.version):
+            return  # there has been no change since the last one
+        started, before = time.perf_counter(), self._log
+        try:
+            self._log = start_log(self._folder, self._view.kept())
+        except BaseException:
+            if (self._folder / log_name(self._view.version)).exists():
+                before.retire()  # interrupted when the new log was the latest: what follows in this one would be lost
+            raise
+        before.close()
+        self._seconds, self._snapshot_seconds = 0.0, time.perf_counter() - started
+
+    def _snapshot_if_possible(self) -> None:
+        """Write a snapshot after a change, which is made and on the disk whatever becomes of this."""
+        try:
+            self._snapshot()
+        except (OSError, MemoryError) as error:
+            self._seconds = 0.0  # try again after as much work, not with every change
+            warn_caller(f"the change was made, but {str(error) or 'there is no memory for a snapshot'}")
 
     def _replay(self) -> None:
         """Open the latest snapshot and repeat the changes since."""
@@ -368,7 +419,8 @@ class Gallery:
         self._seconds = time.perf_counter() - started
         if self._view.state is not None:
             self._view.state.make_ready()
-            self._settings = self._settings.with_dim(self._view.state.items.dim)
+        if dim := self._view.told.vectors.shape[1]:  # which an empty gallery keeps, too
+            self._settings = self._settings.with_dim(dim)
 
     def close(self) -> None:
         """Let others open the gallery; every change is on the disk already."""

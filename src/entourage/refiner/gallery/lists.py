@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from entourage.neighbors import search
+from entourage.neighbors.choice import EXACT
 from entourage.refiner.gallery.similar import pairs_above, similarities_of
 from entourage.values import Embeddings, FloatArray, IntArray, Neighbors
 
@@ -130,7 +131,7 @@ class Lists:
         if not len(nodes) or not k:
             return
         gallery = Embeddings(vectors, np.arange(len(vectors)))
-        found = search(gallery if len(nodes) == len(gallery) else gallery.take(nodes), gallery, k)
+        found = search(gallery if len(nodes) == len(gallery) else gallery.take(nodes), gallery, k, by=EXACT)
         similarities = similarities_of(vectors, np.repeat(nodes, k), found.rows.ravel()).reshape(-1, k)
         order = np.lexsort((found.rows, -similarities), axis=1)
         self.rows[nodes, :k] = np.take_along_axis(found.rows, order, axis=1)

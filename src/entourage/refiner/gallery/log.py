@@ -10,12 +10,15 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from entourage.errors import FileError
+from entourage.errors import FileError, InputError
 
-__all__ = ["Log", "sync_folder"]
+__all__ = ["MOST_BYTES", "Log", "check_fits", "sync_folder"]
 
+MOST_BYTES = 2**32 - 1
+"""The longest content of a record, as its length is a number of 32 bits."""
 _HEAD = struct.Struct("<4sIII")
 _MARK = b"EGL1"
 
@@ -32,21 +35,30 @@ class Log:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        self._broken = False
+        self._broken, self._name_is_kept = False, True
         self.size = os.fstat(self._file).st_size
 
     @classmethod
     def create(cls, path: Path, first: bytes) -> "Log":
-        """Make a log that holds one record; it appears whole or not at all."""
+        """Make a log that holds one record; it appears whole or not at all, and `keep_name` makes its name durable."""
         writing = path.with_name(f"{path.name}.new")
         writing.unlink(missing_ok=True)
         writing.touch()
         log = cls(writing)
-        log.append(first)
-        os.rename(writing, path)
-        sync_folder(path.parent)
-        log.path = path
+        try:
+            log._add(first)
+            os.rename(writing, path)
+        except BaseException:
+            log.close()
+            raise
+        log.path, log._name_is_kept = path, False
         return log
+
+    def keep_name(self) -> None:
+        """Bring the name of a new log to the disk, unless it is there; no record is acknowledged before."""
+        if not self._name_is_kept:
+            sync_folder(self.path.parent)
+            self._name_is_kept = True
 
     def records(self) -> Iterator[bytes]:
         """Read all records; a torn one at the end is cut off.
@@ -70,16 +82,24 @@ class Log:
     def _record_at(self, place: int, end: int) -> bytes | None:
         """The content of the record that begins there; None if it is torn."""
         rest = end - place
-        head = os.pread(self._file, _HEAD.size, place)
+        head = self._read(_HEAD.size, place)
         if rest < _HEAD.size or not any(head):  # cut short, or room that was made and never written to
-            return self._only_torn(place, rest < _HEAD.size or not any(os.pread(self._file, rest, place)))
+            return self._only_torn(place, rest < _HEAD.size or not any(self._read(rest, place)))
         mark, length, checksum, of_head = _HEAD.unpack(head)
         if mark != _MARK or zlib.crc32(head[:-4]) != of_head:
             return self._only_torn(place, False)
-        content = os.pread(self._file, length, place + _HEAD.size)
+        content = self._read(length, place + _HEAD.size)
         if len(content) == length and zlib.crc32(content) == checksum:
             return content
         return self._only_torn(place, _HEAD.size + length >= rest)
+
+    def _read(self, length: int, place: int) -> bytes:
+        """So many bytes from there on, or as many as there are; the system reads 2 GiB at a time at most."""
+        parts = []
+        while length and (part := os.pread(self._file, length, place)):
+            parts.append(part)
+            length, place = length - len(part), place + len(part)
+        return b"".join(parts)
 
     def _only_torn(self, place: int, torn: bool) -> bytes | None:
         """None, unless more is wrong than that."""
@@ -95,22 +115,35 @@ class Log:
         Parameters
         ----------
         content : bytes
-            Where it cannot be written, a FileError says so, and nothing of it is kept.
+            Where it cannot be written, a FileError says so, and nothing of it is kept; nor is it if this is
+            interrupted. Only if the disk does not let go of it either, it may be there when the log is opened again.
         """
         if self._broken:
             raise FileError(f"{self.path} could not be written to before; open the gallery again")
-        head = _HEAD.pack(_MARK, len(content), zlib.crc32(content), 0)[:-4]
         try:
-            self._write(head + struct.pack("<I", zlib.crc32(head)) + content)
-            os.fsync(self._file)
+            self.keep_name()
+            self._add(content)
         except OSError as error:
-            self._undo()
             reason = error.strerror or type(error).__name__
-            raise FileError(
-                f"the change cannot be written to {self.path} ({reason}) and was not made; free space, or check the "
-                "disk, and try again"
-            ) from error
-        self.size += _HEAD.size + len(content)
+            outcome = (
+                "and may be there when the gallery is opened again; check the disk and open it"
+                if self._broken
+                else "and was not made; free space, or check the disk, and try again"
+            )
+            raise FileError(f"the change cannot be written to {self.path} ({reason}) {outcome}") from error
+
+    def _add(self, content: bytes) -> None:
+        check_fits(content)
+        head = _HEAD.pack(_MARK, len(content), zlib.crc32(content), 0)[:-4]
+        record = head + struct.pack("<I", zlib.crc32(head)) + content
+        before = self.size
+        try:
+            self._write(record)
+            os.fsync(self._file)
+            self.size = before + len(record)
+        except BaseException:  # also Ctrl-C: a shorter record written over this one would leave its end behind
+            self.cut(before)
+            raise
 
     def _write(self, data: bytes) -> None:
         view, place = memoryview(data), self.size
@@ -118,18 +151,38 @@ class Log:
             written = os.pwrite(self._file, view, place)
             view, place = view[written:], place + written
 
-    def _undo(self) -> None:
-        try:
-            os.ftruncate(self._file, self.size)
+    def cut(self, size: int) -> None:
+        """Take back what was added since the log had this size; where that fails, nothing more can be added.
+
+        Parameters
+        ----------
+        size : int
+            Bytes.
+        """
+        self.size = size
+        self.retire()
+        with suppress(OSError):  # whether the record is there will be known when the log is opened again
+            os.ftruncate(self._file, size)
             os.fsync(self._file)
-        except OSError:  # whether the record is there will be known when the log is opened again
-            self._broken = True
+            self._broken = False
+
+    def retire(self) -> None:
+        """Take no more records."""
+        self._broken = True
 
     def close(self) -> None:
         """Let go of the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def check_fits(content: bytes) -> None:
+    """Refuse what is too long for one record."""
+    if len(content) > MOST_BYTES:
+        raise InputError(
+            f"the change takes {len(content):,} bytes; wanted at most {MOST_BYTES:,}: make it in several parts"
+        )
 
 
 def sync_folder(folder: Path) -> None:

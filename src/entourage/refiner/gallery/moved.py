@@ -13,7 +13,7 @@ import numpy as np
 
 from entourage.values import Embeddings, FloatArray, IntArray, LabelArray, brief
 
-__all__ = ["Changes", "Told"]
+__all__ = ["Changes", "Order", "Told"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +75,11 @@ class Told:
         moved : int
             How many vectors are new or have moved.
         """
-        removed = {**self.removed, **dict.fromkeys(gone, version)}
-        if refined is None:
-            return Told(np.empty((0, 0), np.float32), np.empty(0, np.int64), removed), 0
         new = came_from < 0
-        for each in refined.ids[new].tolist():
-            removed.pop(each, None)
+        came = [] if refined is None else refined.ids[new].tolist()
+        removed = self._removed_after(gone, came, version)
+        if refined is None:
+            return Told(np.empty((0, self.vectors.shape[1]), np.float32), np.empty(0, np.int64), removed), 0
         if not len(self.versions):
             return Told(refined.vectors, np.full(len(refined), version), removed), len(refined)
         vectors, versions = self.vectors[came_from], self.versions[came_from]
@@ -89,16 +88,25 @@ class Told:
         vectors[moved], versions[moved] = refined.vectors[moved], version
         return Told(vectors, versions, removed), int(moved.sum())
 
+    def _removed_after(
+        self, gone: Iterable[int | str], came: Iterable[int | str], version: int
+    ) -> dict[int | str, int]:
+        back = self.removed.keys() & set(came)
+        now = dict.fromkeys(gone, version)
+        if not back and not now:
+            return self.removed  # which is never edited; a copy would take as long as there are items that have gone
+        return {each: when for each, when in self.removed.items() if each not in back} | now
+
     def since(
-        self, version: int, ids: LabelArray, now: int, after: int | str | None = None, limit: int | None = None
+        self, version: int, order: "Order", now: int, after: int | str | None = None, limit: int | None = None
     ) -> Changes:
         """What was told after a version.
 
         Parameters
         ----------
         version : int
-        ids : array of shape (M,)
-            Of the items.
+        order : Order
+            Of all this.
         now : int
             The version of the gallery.
         after : int or str, optional
@@ -110,22 +118,48 @@ class Told:
         -------
         Changes
         """
-        first = version if after is not None else version + 1
-        rows = np.flatnonzero(self.versions >= first)
-        entries = [(int(self.versions[row]), ids[row].item(), int(row)) for row in rows]
-        entries += [(gone, each, -1) for each, gone in self.removed.items() if gone >= first]
-        if after is not None:
-            entries = [entry for entry in entries if entry[0] > version or _behind(entry[1], after)]
-        entries.sort(key=lambda entry: entry[:2])
-        shown = entries if limit is None else entries[:limit]
-        kept = np.array([row for _, _, row in shown if row >= 0], np.int64)
-        gone = [each for _, each, row in shown if row < 0]
-        removed = np.array(gone) if gone else ids[:0]
-        if len(shown) == len(entries):
-            return Changes(now, ids[kept], self.vectors[kept], removed)
-        return Changes(shown[-1][0], ids[kept], self.vectors[kept], removed, shown[-1][1], more=True)
+        start, end = order.place_behind(version, after), len(order.ids)
+        stop = end if limit is None else min(start + limit, end)
+        ids, rows = order.ids[start:stop], order.rows[start:stop]
+        there = rows >= 0
+        told = ids[there], self.vectors[rows[there]], ids[~there]
+        if stop == end:
+            return Changes(now, *told)
+        return Changes(int(order.versions[stop - 1]), *told, ids[-1].item(), more=True)
 
 
-def _behind(each: int | str, after: int | str) -> bool:
-    """Whether an id comes after another, which may be a number as text."""
-    return each > type(each)(after)  # type: ignore[operator]
+@dataclass(frozen=True, eq=False)
+class Order:
+    """In which items are told of, E that are there or gone: by the version that told of them, and by id."""
+
+    versions: IntArray
+    """(E,) ascending."""
+    ids: LabelArray
+    """(E,) ascending within a version."""
+    rows: IntArray
+    """(E,) of the items; -1 if they are gone."""
+
+    @classmethod
+    def of(cls, told: Told, ids: LabelArray) -> "Order":
+        """Of what was told of items, of which these are there."""
+        gone = np.array(list(told.removed)) if told.removed else ids[:0]
+        everyone = np.concatenate([ids, gone]) if len(ids) else gone
+        versions = np.concatenate([told.versions, np.array(list(told.removed.values()), np.int64)])
+        rows = np.concatenate([np.arange(len(ids)), np.full(len(gone), -1)])
+        order = np.lexsort((everyone, versions))
+        return cls(versions[order], everyone[order], rows[order])
+
+    def place_behind(self, version: int, after: int | str | None) -> int:
+        """Where those begin that were told after a version or, at that very version, are behind an id."""
+        end = int(np.searchsorted(self.versions, version, side="right"))
+        if after is None:
+            return end
+        start = int(np.searchsorted(self.versions, version, side="left"))
+        return start + int(np.searchsorted(self.ids[start:end], self._as_id(after), side="right"))
+
+    def _as_id(self, after: int | str) -> int | str:
+        """An id of this kind; a number may come as text, and none is beyond int64."""
+        if self.ids.dtype.kind == "U":
+            return str(after)
+        bounds = np.iinfo(np.int64)
+        return min(max(int(after), int(bounds.min)), int(bounds.max))

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from entourage.refiner.gallery.log import Log, sync_folder
 from entourage.refiner.gallery.moved import Told
 from entourage.values import Embeddings, FloatArray, IntArray, LabelArray
 
-__all__ = ["Change", "Kept", "latest_log", "start_log"]
+__all__ = ["Change", "Kept", "latest_log", "log_name", "start_log"]
 
 _LOG = re.compile(r"log-(\d{12})")
 _OURS = re.compile(r"(log-\d{12}|snapshot-\d{12}\.safetensors)(\.new)?")
@@ -52,7 +53,7 @@ class Change(NamedTuple):
         """From a record."""
         head, _, vectors = record.partition(b"\n")
         fields = json.loads(head)
-        ids = np.array(fields["ids"], dtype=None if fields["ids"] else np.int64)
+        ids = _as_ids(fields["ids"])
         table = np.frombuffer(vectors, "<f4").reshape(len(ids), fields["dim"]).astype(np.float32)
         return cls(fields["version"], fields["removed"], ids, table)
 
@@ -69,17 +70,61 @@ class Kept(NamedTuple):
     told: Told
 
 
+def log_name(version: int) -> str:
+    """What the log behind the snapshot of a version is called."""
+    return f"log-{version:012}"
+
+
 def start_log(folder: Path, kept: Kept) -> Log:
-    """Write a snapshot, start a log behind it and delete those before; returns the log."""
-    snapshot = folder / f"snapshot-{kept.version:012}.safetensors"
-    writing = snapshot.with_name(f"{snapshot.name}.new")
-    checksum = _write(writing, kept)
-    os.rename(writing, snapshot)
-    sync_folder(folder)
-    first = {"snapshot": snapshot.name, "checksum": checksum, "version": kept.version}
-    log = Log.create(folder / f"log-{kept.version:012}", json.dumps(first).encode())
-    _tidy(folder, {snapshot.name, log.path.name})
+    """Write a snapshot, start a log behind it and delete those before.
+
+    Parameters
+    ----------
+    folder : Path
+    kept : Kept
+        Of a version that has no log yet.
+
+    Returns
+    -------
+    Log
+        Where it cannot be written, a FileError says so, and what was the latest log still is.
+    """
+    snapshot, path = folder / f"snapshot-{kept.version:012}.safetensors", folder / log_name(kept.version)
+    try:
+        log = Log.create(path, _first_record(snapshot, kept))
+    except BaseException as error:
+        if not path.exists():  # otherwise it was interrupted a moment later, and the log is the latest
+            _delete(_new(snapshot), snapshot, _new(path))  # they may hold the last bytes of a full disk
+        if not isinstance(error, OSError):
+            raise
+        raise FileError(
+            f"the snapshot cannot be written to {folder} ({error.strerror or error}), and all changes stay in the log; "
+            "free space, or check the disk"
+        ) from error
+    with suppress(OSError):  # the log is the latest by now; what is left behind is deleted when it is opened again
+        log.keep_name()
+        _tidy(folder, {snapshot.name, path.name})
     return log
+
+
+def _first_record(snapshot: Path, kept: Kept) -> bytes:
+    """Write a snapshot; returns what the log behind it begins with."""
+    checksum = _write(_new(snapshot), kept)
+    os.rename(_new(snapshot), snapshot)
+    sync_folder(snapshot.parent)
+    return json.dumps({"snapshot": snapshot.name, "checksum": checksum, "version": kept.version}).encode()
+
+
+def _new(path: Path) -> Path:
+    """What a file is called until it is whole."""
+    return path.with_name(f"{path.name}.new")
+
+
+def _delete(*paths: Path) -> None:
+    """Delete files as far as that is possible."""
+    for path in paths:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def latest_log(folder: Path) -> tuple[Log, Kept, list[Change]] | None:
@@ -103,12 +148,13 @@ def latest_log(folder: Path) -> tuple[Log, Kept, list[Change]] | None:
         named = json.loads(first)
         kept = _read(folder / named["snapshot"], named["checksum"], named["version"])
         changes = [Change.from_bytes(record) for record in records]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         log.close()
         if isinstance(error, FileError):
             raise
         raise _damaged(log.path) from error
-    _tidy(folder, {named["snapshot"], names[-1]})
+    with suppress(OSError):  # what cannot be deleted does no harm
+        _tidy(folder, {named["snapshot"], names[-1]})
     return log, kept, changes
 
 
@@ -160,7 +206,7 @@ def _read(path: Path, checksum: int, version: int) -> Kept:
     arrays = load(data)
     removed = dict(zip(_from_bytes(arrays["removed_ids"]), arrays["removed_versions"].tolist(), strict=True))
     told = Told(arrays["told"], arrays["told_versions"], removed)
-    items = Embeddings(arrays["vectors"], _from_bytes(arrays["ids"])) if "vectors" in arrays else None
+    items = Embeddings(arrays["vectors"], _as_ids(_from_bytes(arrays["ids"]))) if "vectors" in arrays else None
     lists = Lists(arrays["list_rows"], arrays["list_similarities"])
     return Kept(version, items, arrays["represented_by"], lists, told)
 
@@ -173,3 +219,8 @@ def _as_bytes(ids: list[int | str]) -> np.ndarray:
 def _from_bytes(values: np.ndarray) -> list[Any]:
     ids: list[Any] = json.loads(values.tobytes())
     return ids
+
+
+def _as_ids(ids: list[Any]) -> LabelArray:
+    """(n,) ids as they were; numpy would turn whole numbers on both sides of 2^63 into floats."""
+    return np.array(ids, dtype=None if ids and isinstance(ids[0], str) else np.int64)

@@ -3,6 +3,7 @@
 M items, N queries, d dimensions.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,10 +12,10 @@ import numpy as np
 from entourage.errors import InputError, few
 from entourage.neighbors import own_gallery_rows, search
 from entourage.refiner.gallery.lists import Lists
-from entourage.refiner.gallery.moved import Changes, Told
+from entourage.refiner.gallery.moved import Changes, Order, Told
 from entourage.refiner.gallery.snapshots import Change, Kept
 from entourage.refiner.gallery.state import Recipe, State
-from entourage.values import Embeddings, FloatArray, IntArray, LabelArray, brief
+from entourage.values import Embeddings, FloatArray, IntArray, LabelArray, brief, checked_column
 
 __all__ = ["Found", "Report", "View"]
 
@@ -107,9 +108,10 @@ class View:
         return np.zeros(len(queries)) if self.state is None else self.state.confidence.of(queries)
 
     def vectors_of(self, ids: LabelArray) -> FloatArray:
-        """(n, d) the vectors of items as they came."""
+        """(n, d) the vectors of items as they came; (0, 0) where none are asked for."""
         self.check_there(ids)
-        assert self.state is not None
+        if self.state is None or not len(ids):
+            return np.empty((0, 0), np.float32)
         return self.state.items.vectors[self.rows_of(ids)]
 
     def changes_since(self, version: int, after: int | str | None, limit: int | None) -> Changes:
@@ -117,7 +119,12 @@ class View:
         digits = str(after).removeprefix("-")
         if after is not None and not self.has_texts and not (digits.isascii() and digits.isdecimal()):
             raise InputError(f"after is {after!r}; wanted an id of this gallery, which are whole numbers")
-        return self.told.since(version, self.ids, self.version, after, limit)
+        return self.told.since(version, self._order, self.version, after, limit)
+
+    @functools.cached_property
+    def _order(self) -> Order:
+        """In which changes are told; found once, for all the parts that are asked for."""
+        return Order.of(self.told, self.ids)
 
     # ---- changing ----------------------------------------------------------------------------------------------
 
@@ -125,9 +132,9 @@ class View:
         """Items with the ids that are given, or their own, or the next numbers; they must be of the gallery's kind."""
         if ids is None:
             ids = items.ids if items.named else self._numbers(len(items))
-        items = Embeddings(items.vectors, ids)
-        self._check_kind(items.ids)
-        return items
+        column = _of_one_kind(checked_column(ids, "ids", len(items)))
+        self._check_kind(column)
+        return Embeddings(items.vectors, column)
 
     def next_number(self) -> int:
         """The id that an item without one gets."""
@@ -144,11 +151,11 @@ class View:
     @property
     def has_texts(self) -> bool | None:
         """Whether ids are texts, as the first one was, or numbers; None if there was none yet."""
-        known = self.ids[:1].tolist() or list(self.told.removed)[:1]
-        return isinstance(known[0], str) if known else None
+        known = self.ids[0].item() if len(self.ids) else next(iter(self.told.removed), None)
+        return None if known is None else isinstance(known, str)
 
     def _check_kind(self, ids: LabelArray) -> None:
-        if self.has_texts is not None and self.has_texts != (ids.dtype.kind == "U"):
+        if len(ids) and self.has_texts not in (None, ids.dtype.kind == "U"):
             kinds = ("texts", "whole numbers") if self.has_texts else ("whole numbers", "texts")
             raise InputError(f"the ids of this gallery are {kinds[0]}, and these are {kinds[1]}; give {kinds[0]}")
 
@@ -186,3 +193,13 @@ class View:
             return None, came_from
         order = np.argsort(ids, kind="stable")
         return Embeddings(vectors[order], ids[order]), came_from[order]
+
+
+def _of_one_kind(ids: LabelArray) -> LabelArray:
+    """(n,) texts, or whole numbers as int64: beside numbers of another kind, numpy would turn them into floats."""
+    if ids.dtype.kind == "U":
+        return ids
+    most = np.iinfo(np.int64).max
+    if ids.dtype.kind == "u" and (ids > most).any():
+        raise InputError(f"the largest id is {ids.max()}; wanted at most {most}: give smaller numbers")
+    return ids.astype(np.int64)

@@ -60,7 +60,7 @@ class Recipe:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What tells this refinement from others: a model also by what it learned, as its folder may hold another fit."""
+        """What tells this refinement from others; a model by what it learned, too: its folder may hold another fit."""
         return {
             "model": self.name,
             "neighbors": self.n_neighbors,

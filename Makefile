@@ -16,9 +16,9 @@ images: demo
 test: .venv/.dev lint
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
-# kills at every step, tampering with every field: `make test` does a sample of it
+# kills at every step, tampering with every field: `make test` does a sample of it; whatever is marked so, wherever it is
 attack: .venv/.dev
-	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal -m attack tests/attacks
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal -m attack tests
 
 lint: .venv/.dev
 	$(BIN)/ruff check

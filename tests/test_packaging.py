@@ -195,3 +195,12 @@ def test_the_workflows_run_the_commands_that_people_run():
     assert (ROOT / next(script for _, script in commands if script)).is_file()
     declared = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
     assert all(f'"{version}"' in workflows for version in declared) and declared
+
+
+def test_make_attack_makes_every_attack():
+    recipe = re.search(r"^attack:.*\n\t(.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert recipe is not None
+    given = [ROOT / word for word in recipe[1].split("-m attack")[1].split()]
+    marked = [file for file in (ROOT / "tests").rglob("test_*.py") if "mark.attack" in file.read_text(encoding="utf-8")]
+    assert len(marked) > 5
+    assert [file for file in marked if not any(place in file.parents for place in given)] == []

@@ -4,6 +4,8 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -142,6 +144,47 @@ def test_killed_at_random_moments_nothing_is_lost(cluster, tmp_path):
         refine_on_ray(request, partitions=5, progress=progress)
         check_refined(source, tmp_path / "y")
         killed += len(progress.killed)
+
+
+class Driver:
+    """The command in a process of its own, which is killed, as by `kill -9`, when so many of its tasks are done."""
+
+    def __init__(self, cluster, source, out, *options):
+        command = [sys.executable, "-m", "entourage", "refine", str(source), "--engine", "ray", "--out", str(out)]
+        self.tasks = out.with_name(f"{out.name}.refining") / "parts"
+        self._process = subprocess.Popen(
+            [*command, "--partitions", "5", "--ray-address", cluster.address, *options],
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+
+    def done(self) -> int:
+        return len(list(self.tasks.glob("*_*.json")))
+
+    def killed_after(self, tasks: int) -> bool:
+        """Whether it was still at work then."""
+        while self._process.poll() is None and self.done() < tasks:
+            time.sleep(0.005)
+        self._process.send_signal(signal.SIGKILL)
+        self._process.communicate(timeout=60)
+        return self._process.returncode == -signal.SIGKILL
+
+    def ended(self) -> None:
+        _, said = self._process.communicate(timeout=300)
+        assert self._process.returncode == 0, said
+
+
+@pytest.mark.attack
+@pytest.mark.filterwarnings("ignore")
+def test_a_driver_that_is_killed_is_resumed(cluster, tmp_path):
+    source, out, kills = fill(tmp_path / "x", some()), tmp_path / "y", 0
+    for tasks in (1, 15, 40, 70):
+        driver = Driver(cluster, source, out, *["--resume"] * bool(kills))
+        kills += driver.killed_after(tasks)
+        assert kills and not out.exists()
+    assert driver.done() >= tasks
+    Driver(cluster, source, out, "--resume").ended()
+    check_refined(source, out)
+    assert kills == 4 and not list(tmp_path.glob("*.refining"))
 
 
 # ---- without a cluster -------------------------------------------------------------------------------------------

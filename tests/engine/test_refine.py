@@ -1,6 +1,8 @@
 """Refining by partition gives what one process gives, however the vectors are cut; here without a cluster."""
 
 import pickle
+import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from tests.refiner.samples import clusters
 
 from entourage import ContextRefiner
 from entourage.engine.cluster import InProcess
+from entourage.engine.parts import Parts
 from entourage.engine.refine import Job, refine_by_tasks
 from entourage.errors import FileError, InputError, StoreError
 from entourage.runs.streamed.refine import StreamedRequest, refine_streamed
@@ -205,6 +208,69 @@ def test_a_task_that_is_done_twice_changes_nothing(tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "twice")[1], read(tmp_path / "y")[1])
 
 
+def test_what_a_task_says_it_has_done_is_on_the_disk(tmp_path, monkeypatch):
+    on_disk, once = {}, Parts.once
+
+    def to_disk(path):
+        on_disk[path.stat().st_ino] = path.is_dir() or path.read_bytes()
+
+    def checked(parts, stage, number, work):
+        told = once(parts, stage, number, work)
+        for path in parts.folder.iterdir():
+            assert on_disk.get(path.stat().st_ino) == path.read_bytes(), f"{path.name} when {stage} is done"
+        return told
+
+    for module in ("parts", "steps"):
+        monkeypatch.setattr(f"entourage.engine.{module}.to_disk", to_disk)
+    monkeypatch.setattr(Parts, "once", checked)
+    by_tasks(StreamedRequest(str(fill(tmp_path / "x", some(240))), tmp_path / "y"), 4)
+    assert len(on_disk) > 50
+
+
+class Watched(InProcess):
+    """Watches the memory of whoever hands out tasks: what is taken, and what of it is kept, while none of them runs."""
+
+    def __init__(self):
+        self.most = self.held = self._before = 0
+
+    def each(self, work, numbers, *given):
+        for number in numbers:
+            self.look()
+            back = pickle.dumps(work(number, *given))
+            self.begin()
+            yield number, pickle.loads(back)
+
+    def begin(self):
+        tracemalloc.reset_peak()
+        self._before = tracemalloc.get_traced_memory()[0]
+
+    def look(self):
+        now, most = tracemalloc.get_traced_memory()
+        self.most = max(self.most, self.held + most - self._before)
+        self.held += now - self._before
+
+
+def taken_by_the_driver(folder, count: int, partitions: int) -> int:
+    """The most bytes that it had at any moment."""
+    folder.mkdir()
+    request = StreamedRequest(str(fill(folder / "x", some(count))), folder / "y")
+    watched = Watched()
+    tracemalloc.start()
+    try:
+        watched.begin()
+        by_tasks(request, partitions, watched)
+        watched.look()
+    finally:
+        tracemalloc.stop()
+    return watched.most
+
+
+def test_memory_of_the_driver_does_not_grow_with_the_data(tmp_path):
+    by_tasks(StreamedRequest(str(fill(tmp_path / "x", some(240))), tmp_path / "y"), 4)  # whatever is loaded once
+    few, many = (taken_by_the_driver(tmp_path / f"{count}", count, 4) for count in (480, 1440))
+    assert many - few < (1440 - 480) * 32, (few, many)  # a quarter of the vectors, or four numbers an item
+
+
 def test_what_comes_back_does_not_grow_with_the_data(tmp_path):
     told = []
     for count in (480, 4800):
@@ -227,6 +293,19 @@ def test_work_of_other_settings_is_never_mixed_in(tmp_path):
     with pytest.raises(FileError, match="of another partitions: 4, not 5"):
         by_tasks(StreamedRequest(str(source), tmp_path / "y", resume=True), 5)
     by_tasks(StreamedRequest(str(source), tmp_path / "y", overwrite=True), 5)
+
+
+def test_a_model_that_was_fitted_again_is_never_mixed_in(tmp_path, short_rehearsals):
+    request = StreamedRequest(str(fill(tmp_path / "x", some(240))), tmp_path / "y", model=tmp_path / "model")
+    vectors, labels = clusters(1, n_classes=12, per_class=10)
+    refiner = ContextRefiner().fit(vectors, labels)
+    refiner.save(request.model)
+    with pytest.raises(Stopped):
+        by_tasks(request, 4, StopsAt(20))
+    refiner.network_ = replace(refiner.network_, sharpness=2 * refiner.network_.sharpness)
+    refiner.save(request.model, overwrite=True)
+    with pytest.raises(FileError, match="holds the refinement of another fit of the model"):
+        by_tasks(replace(request, resume=True), 4)
 
 
 def test_an_output_that_is_there_stays(tmp_path):

@@ -49,9 +49,8 @@ def test_the_recall_that_is_told_is_that_of_the_sample(items, method):
 def test_nn_descent_finds_one_set(items):
     pytest.importorskip("pynndescent")
     found = search(items, k=10, by="nn-descent")
-    assert overlap(found, search(items, k=10)) >= 0.95 and found.method.startswith(
-        "approximate (NN-descent, lists of 32), recall"
-    )
+    assert overlap(found, search(items, k=10)) >= 0.95
+    assert found.method.startswith("approximate (NN-descent, lists of 32), recall")
 
 
 @pytest.mark.parametrize("by", ["HNSW16", "IVF8,SQ8"])
@@ -129,6 +128,33 @@ def test_of_both_nn_descent_is_taken_where_its_lists_fit_into_memory(monkeypatch
     assert of_million(one_set=True, memory=4e9) == "nn-descent"
     assert of_million(one_set=True, memory=2e9) == "HNSW32,SQ8"
     assert of_million(one_set=False, memory=4e9) == "HNSW32,SQ8"
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "tried"),
+    [
+        (2 * 9.0, [(128, 55), (384, 55), (384, 77), (384, 108)]),
+        (2 * 5.2, [(128, 55), (384, 55)]),
+        (2 * 4.5, [(128, 55), (128, 77), (128, 108)]),  # whole vectors would not fit
+        (2 * 3.0, [(128, 55)]),
+    ],
+)
+def test_nn_descent_is_widened_as_far_as_memory_allows(monkeypatch, gigabytes, tried):
+    from entourage.neighbors.nn_descent import NNDescentGraph
+
+    seen = []
+
+    def found(graph):
+        seen.append((graph._dim, graph._length))
+        return np.empty((1, graph._length), np.int32)
+
+    monkeypatch.setattr(NNDescentGraph, "_found", found)
+    monkeypatch.setattr("entourage.neighbors.nn_descent.require", lambda *named: None)
+    monkeypatch.setattr("entourage.neighbors.nn_descent.free_memory", lambda: gigabytes * 1e9)
+    graph = NNDescentGraph(np.broadcast_to(np.float32(0), (10**6, 384)), 16)
+    while graph.widen():
+        pass
+    assert seen == tried
 
 
 def test_nn_descent_takes_longer_lists_where_it_finds_too_little(items, monkeypatch):

@@ -1,6 +1,8 @@
 """Refining in stages: the same vectors as in memory, from files and stores, however often it is interrupted."""
 
 import json
+import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +12,10 @@ from tests.stores.engines import ENGINES, NAME
 from entourage import ContextRefiner
 from entourage.errors import FileError, InputError, StoreError
 from entourage.refiner import scorer
+from entourage.refiner.universal import universal_network
 from entourage.runs.streamed.refine import StreamedRequest, is_streamed, refine_streamed
+from entourage.runs.streamed.work import Work
+from entourage.stores.mapped import MappedVectors
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -157,6 +162,83 @@ def test_work_on_another_input_or_with_other_settings_is_never_mixed_in(tmp_path
     assert np.load(request.out).shape == (200, 32)
 
 
+def test_a_model_that_was_fitted_again_is_never_mixed_in(tmp_path, short_rehearsals):
+    np.save(tmp_path / "x.npy", some())
+    request = StreamedRequest(str(tmp_path / "x.npy"), tmp_path / "y.npy", model=tmp_path / "model")
+    vectors, labels = clusters(1, n_classes=12, per_class=10)
+    refiner = ContextRefiner().fit(vectors, labels)
+    refiner.save(request.model)
+    with pytest.raises(Stopped):
+        refine_streamed(request, progress=StopAt(3))
+    refiner.network_ = replace(refiner.network_, sharpness=2 * refiner.network_.sharpness)
+    refiner.save(request.model, overwrite=True)
+    with pytest.raises(FileError, match="holds the refinement of another fit of the model"):
+        refine_streamed(replace(request, resume=True))
+    refine_streamed(replace(request, overwrite=True))
+
+
+class Disk:
+    """What would be there after a power cut: files as they were when they were last brought to the disk."""
+
+    def __init__(self, monkeypatch):
+        self._kept, self.noted = {}, []
+        fsync, flush, note = os.fsync, np.memmap.flush, Work.note
+
+        def synced(descriptor):
+            fsync(descriptor)
+            self._keep(f"/proc/self/fd/{descriptor}")
+
+        def flushed(array):
+            flush(array)
+            self._keep(array.filename)
+
+        def noted(work, name, value, *written):
+            note(work, name, value, *written)
+            self._check(work.folder, name)
+
+        monkeypatch.setattr(os, "fsync", synced)
+        monkeypatch.setattr(np.memmap, "flush", flushed)
+        monkeypatch.setattr(Work, "note", noted)
+
+    def _keep(self, path):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                self._kept[os.stat(path).st_ino] = file.read()
+
+    def _check(self, folder, name):
+        for path in (*folder.glob("*.npy"), *folder.glob("*.faiss"), *folder.glob("*.json")):
+            if not path.name.startswith("vectors_"):  # copied again by whoever resumes
+                assert self._kept.get(path.stat().st_ino) == path.read_bytes(), f"{path.name} when {name} is noted"
+        self.noted.append(name)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="what a descriptor belongs to is told by /proc")
+@pytest.mark.parametrize("search", ["exact", "HNSW16"])
+def test_what_is_noted_as_done_is_on_the_disk(tmp_path, monkeypatch, short_rehearsals, search):
+    if search != "exact":
+        pytest.importorskip("faiss")
+    vectors, labels = clusters(1, n_classes=12, per_class=10)
+    ContextRefiner().fit(vectors, labels).save(tmp_path / "model")
+    disk = Disk(monkeypatch)
+    refined(tmp_path, some(), search=search, model=tmp_path / "model")
+    assert {"weighed", "steps", "method all"} <= set(disk.noted)
+    assert "searched all" in disk.noted or search == "exact"
+    url = ENGINES["parquet"].fill(tmp_path, KEYS, few())
+    refine_streamed(StreamedRequest(url, search=search))
+    assert {"read", "refined", "written"} <= set(disk.noted)
+
+
+def test_a_base_map_is_on_the_disk_when_it_is_noted(tmp_path, monkeypatch):
+    from entourage.runs.streamed.refine import _through_base_map
+
+    network = replace(universal_network(), base_map=np.eye(32, dtype=np.float32))
+    disk = Disk(monkeypatch)
+    with Work(tmp_path / "work", {}, resume=False, overwrite=False) as work:
+        mapped = _through_base_map(MappedVectors(some()), network, work)
+        np.testing.assert_allclose(mapped[:], MappedVectors(some())[:], atol=1e-6)
+    assert disk.noted == ["mapped"]
+
+
 def test_a_kill_while_it_notes_how_far_it_is_leaves_what_was_noted(tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", some())
     request, whole = StreamedRequest(str(tmp_path / "x.npy"), tmp_path / "y.npy"), tmp_path / "whole.npy"
@@ -265,6 +347,20 @@ def _stop_at(title):
             raise Stopped
 
     return call
+
+
+def test_items_that_are_gone_when_the_twin_is_written_are_told(tmp_path):
+    client = pytest.importorskip("qdrant_client").QdrantClient
+    url = ENGINES["qdrant"].fill(tmp_path, KEYS, few())
+    retrieve = client.retrieve
+
+    def without_one(self, name, ids, **how):
+        return [point for point in retrieve(self, name, ids, **how) if point.id != KEYS[5]]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "retrieve", without_one)
+        result = refine_streamed(StreamedRequest(url))
+    assert any("has 59 of the 60 items that were refined" in warning for warning in result.warnings)
 
 
 def test_vectors_of_another_size_than_the_model_wants_are_refused(engine, tmp_path, short_rehearsals):

@@ -3,6 +3,8 @@
     NAME_NUMBER.npy      an array, whole from the moment it has its name
     STAGE_NUMBER.json    written last: this task is done, and this is what it had to tell
 
+Both are on the disk before they have their names: what a machine that goes down says it has done is there.
+
 A task that is killed is run again, here or elsewhere, and writes the same under the same names. Whatever it has left
 half-written has another name, so that nothing is lost and nothing is there twice.
 
@@ -21,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.errors import FileError
+from entourage.stores.journal import to_disk
 from entourage.stores.mapped import MappedVectors
 from entourage.stores.reading import readable
 from entourage.values import IntArray
@@ -39,6 +42,7 @@ class Parts:
         new = self.folder / f"{name}_{number}.{uuid.uuid4().hex[:8]}.new"
         with new.open("wb") as file:
             np.save(file, array, allow_pickle=False)
+        to_disk(new)
         new.replace(self._path(name, number))
 
     def kept(self, name: str, number: int) -> NDArray[Any]:
@@ -62,6 +66,8 @@ class Parts:
             told = work()
             new = self.folder / f"{stage}_{number}.{uuid.uuid4().hex[:8]}.new"
             new.write_text(json.dumps(told), encoding="utf-8")
+            to_disk(new)
+            to_disk(self.folder)  # the names of arrays that the task has made
             new.replace(done)
             return told
         return dict(json.loads(done.read_text(encoding="utf-8")))

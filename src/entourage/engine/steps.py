@@ -21,6 +21,7 @@ from entourage.refiner.context import blended
 from entourage.refiner.gathering import gather_step
 from entourage.runtime.progress import Progress
 from entourage.runtime.threads import blocks
+from entourage.stores.journal import to_disk
 from entourage.stores.mapped import MappedVectors
 from entourage.values import IntArray
 
@@ -137,6 +138,7 @@ def write_shard(number: int, partitions: Partitions, shards: Shards) -> dict[str
             raise ValueError(f"shard {number} got {seen} refined vectors; wanted {len(refined)}")
         new = partitions.folder / f"{OUT.format(number)}.{uuid.uuid4().hex[:8]}.new"
         file.write_shard(new, refined)
+        to_disk(new)
         new.replace(partitions.folder / OUT.format(number))
         return {"cosines": _cosines(file, refined)}
 

@@ -1,6 +1,5 @@
 """Nearest neighbours: one search for the context before refinement and for the ranking after it."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ from entourage.neighbors.choice import AUTO, EXACT, NN_DESCENT, check_by, chosen
 from entourage.neighbors.given import GivenNeighbors, given_neighbors
 from entourage.neighbors.index import SearchIndex
 from entourage.runtime.checks import check_whole
+from entourage.runtime.memory import free_memory
 from entourage.runtime.progress import Progress, ShowProgress, shows_progress
 from entourage.values import Embeddings, IntArray, Neighbors, as_embeddings
 
@@ -152,15 +152,7 @@ def automatic_method(n_queries: int, n_items: int, dim: int, *, one_set: bool, k
     -------
     str
     """
-    return chosen(n_queries, n_items, dim, one_set=one_set, memory=_free_memory() / 2, k=k, in_memory=True)
-
-
-def _free_memory() -> float:
-    """Bytes of memory that are free, as far as the system tells; else as if there were little."""
-    try:
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        return 2.0**31
+    return chosen(n_queries, n_items, dim, one_set=one_set, memory=free_memory() / 2, k=k, in_memory=True)
 
 
 def check_same_encoder(queries: Embeddings, gallery: Embeddings) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from entourage.errors import InputError
 from entourage.runtime.extras import is_installed
 
-__all__ = ["AUTO", "DESCENT_DIMENSIONS", "EXACT", "NN_DESCENT", "check_by", "chosen", "descent_lists"]
+__all__ = ["AUTO", "DESCENT_DIMENSIONS", "EXACT", "NN_DESCENT", "check_by", "chosen", "descent_bytes", "descent_lists"]
 
 AUTO, EXACT, NN_DESCENT = "auto", "exact", "nn-descent"
 
@@ -56,8 +56,7 @@ def chosen(
     pairs = n_queries * n_items / (2 if one_set else 1)
     if pairs <= _EXACT_PAIRS:
         return EXACT
-    bytes_each = 2 * 4 * min(dim, DESCENT_DIMENSIONS) + _BYTES_IN_LISTS * descent_lists(n_items, k)
-    descended = n_items * bytes_each  # two copies of what it looks at, and lists
+    descended = descent_bytes(n_items, min(dim, DESCENT_DIMENSIONS), descent_lists(n_items, k))
     if one_set and in_memory and descended <= memory and is_installed("pynndescent"):
         return NN_DESCENT
     if not is_installed("faiss"):
@@ -79,6 +78,15 @@ def descent_lists(n_items: int, k: int) -> int:
     [37, 55]
     """
     return k + round(21 + 18 * max(math.log10(n_items) - 5, 0))
+
+
+def descent_bytes(n_items: int, dim: int, length: int) -> int:
+    """What NN-descent takes: two copies of the vectors that it looks at, and lists.
+
+    >>> [round(descent_bytes(10**6, dim, 55) / 1e9, 1) for dim in (128, 384)]
+    [2.7, 4.7]
+    """
+    return n_items * (2 * 4 * dim + _BYTES_IN_LISTS * length)
 
 
 def check_by(by: Any) -> Any:

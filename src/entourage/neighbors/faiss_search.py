@@ -1,5 +1,6 @@
 """Candidates by an index of faiss: whatever `faiss.index_factory` makes of a text."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,11 @@ def _has(index: Any, setting: str) -> bool:
 
 
 def _save(index: Any, kept: Path) -> None:
-    """Whole or not at all: a kill leaves the one before."""
+    """Whole or not at all: a kill, or a machine that goes down, leaves the one before."""
     import faiss
 
     new = kept.with_name(kept.name + ".new")
     faiss.write_index(index, str(new))
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
     new.replace(kept)

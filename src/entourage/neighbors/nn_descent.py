@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.neighbors.choice import DESCENT_DIMENSIONS, descent_lists
+from entourage.neighbors.choice import DESCENT_DIMENSIONS, descent_bytes, descent_lists
 from entourage.runtime.extras import require
+from entourage.runtime.memory import free_memory
 from entourage.runtime.randomness import generator
 from entourage.runtime.threads import thread_count
 from entourage.values import IntArray
@@ -20,7 +21,7 @@ class NNDescentGraph:
 
     As its lists are only candidates, which exact similarities put in order, it looks at the 128 principal directions of
     long vectors alone: all that it takes is time, and most of that goes with their number. Where too few neighbours are
-    found, it looks at whole vectors, and then makes longer lists.
+    found, it looks at whole vectors, and then makes longer lists, as far as half of the free memory allows.
 
     Parameters
     ----------
@@ -45,15 +46,28 @@ class NNDescentGraph:
         return np.asarray(self._rows[rows][:, :k], np.int64)
 
     def widen(self) -> bool:
-        """Descend once more, with whole vectors or to longer lists."""
-        if self._projected:
+        """Descend once more, with whole vectors or to longer lists, if there is memory for it."""
+        longer = round(1.4 * self._length)
+        if self._projected and self._fits(self._vectors.shape[1], self._length):
             self._projected = False
-        elif self._longer < _MOST_TIMES and self._rows.shape[1] < len(self._vectors) - 1:
-            self._longer, self._length = self._longer + 1, round(1.4 * self._length)
+        elif (
+            self._longer < _MOST_TIMES
+            and self._rows.shape[1] < len(self._vectors) - 1
+            and self._fits(self._dim, longer)
+        ):
+            self._longer, self._length = self._longer + 1, longer
         else:
             return False
         self._rows = self._found()
         return True
+
+    @property
+    def _dim(self) -> int:
+        """How many dimensions it looks at."""
+        return DESCENT_DIMENSIONS if self._projected else self._vectors.shape[1]
+
+    def _fits(self, dim: int, length: int) -> bool:
+        return descent_bytes(len(self._vectors), dim, length) <= free_memory() / 2
 
     def _found(self) -> IntArray:
         from pynndescent import NNDescent

@@ -9,6 +9,7 @@ from typing import Any
 from entourage.runtime.warnings import warn_caller
 from entourage.stores.atomic import write_json
 from entourage.stores.changes import claimed
+from entourage.stores.journal import to_disk
 from entourage.stores.paths import StrPath
 from entourage.stores.replacing import check_folder, foreign_in
 
@@ -42,6 +43,7 @@ class WorkFolder:
         """
         self._claim.new.mkdir()
         write_json(self._claim.new / mark, content)
+        to_disk(self._claim.new / mark)  # a folder whose mark is empty would be one of another program
         self._claim.put_aside()
         self._claim.put_in_place(overwrite=False)
 

@@ -121,8 +121,8 @@ class Search:
         for number, (block, nearest, similar) in enumerate(found):
             rows[block], similarities[block] = nearest, similar
             if number % 16 == 15:
-                self.work.mark(stage, block.stop)
-        self.work.note(f"method {name}", method)
+                self.work.mark(stage, block.stop, rows, similarities)
+        self.work.note(f"method {name}", method, rows, similarities)
         kept.unlink(missing_ok=True)
         return method
 

@@ -1,8 +1,11 @@
 """What refines more vectors than fit into memory: the universal refiner, or a fitted one."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
 
 from entourage.errors import FileError, InputError
 from entourage.refiner.network import RelationalNetwork
@@ -57,8 +60,13 @@ class Recipe:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What tells this refinement from others."""
-        return {"model": self.name, "neighbors": self.n_neighbors, "steps": self.steps}
+        """What tells this refinement from others; a model by what it learned, too: its folder may hold another fit."""
+        return {
+            "model": self.name,
+            "neighbors": self.n_neighbors,
+            "steps": self.steps,
+            "fit of the model": _checksum(self.network),
+        }
 
     @property
     def longest(self) -> int:
@@ -87,6 +95,15 @@ class Recipe:
             "own_item": "left out of its own context",
             "steps": self.steps,
         }
+
+
+def _checksum(network: RelationalNetwork) -> str:
+    """Of all that it is made of: 16 letters and digits."""
+    digest = hashlib.sha256()
+    for name, array in sorted(network.to_arrays().items()):
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _fitted(model: Path, neighbors: int | None) -> tuple[RelationalNetwork, int, int, int]:

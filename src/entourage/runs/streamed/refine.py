@@ -215,7 +215,7 @@ def _through_base_map(vectors: MappedVectors, network: RelationalNetwork, work: 
     if not work.is_done("mapped"):
         for rows in blocks(len(vectors), _ROWS):
             mapped[rows] = normalise(vectors[rows] @ network.base_map)
-        work.mark("mapped", len(vectors))
+        work.mark("mapped", len(vectors), mapped)
     return MappedVectors(mapped)
 
 

@@ -15,6 +15,7 @@ from entourage.errors import InputError, StoreError
 from entourage.runs.streamed.work import Work
 from entourage.runtime.progress import Progress
 from entourage.runtime.threads import blocks
+from entourage.runtime.warnings import warn_caller
 from entourage.stores import Outputs, check_kept, check_writable_like
 from entourage.stores.databases import Refined, Store
 from entourage.stores.mapped import MappedVectors, map_vectors, mapped_array
@@ -139,7 +140,12 @@ class StoreSource(Source):
             work.mark("refined", len(array))
         told = _Told(work, len(array), self._store.url, progress)
         keys = np.asarray(work.kept("keys"))
-        self._store.write(Refined(keys, array, work.tag), start=work.done("written"), done=told)
+        held = self._store.write(Refined(keys, array, work.tag), start=work.done("written"), done=told)
+        if held != len(keys):
+            warn_caller(
+                f"{self._store.refined_url} has {held} of the {len(keys)} items that were refined; the others were no "
+                f"longer in {self._store.url}"
+            )
 
     def _copy(self, work: Work, progress: Progress | None) -> None:
         """A copy of the vectors as they are now: whatever is written to the store meanwhile, one set is refined."""
@@ -157,6 +163,8 @@ class StoreSource(Source):
                 progress("reading", seen, count)
         if array is None or not seen:
             raise InputError(f"{self._store.url} is empty; at least one item is needed")
+        if seen < count:
+            warn_caller(f"{self._store.url} gave {seen} of the {count} items that it had at first; these are refined")
         array.flush()  # type: ignore[attr-defined]  # of a memory-mapped array
         work.keep("keys", np.concatenate(keys))
         work.mark("read", seen)

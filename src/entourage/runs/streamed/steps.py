@@ -66,7 +66,7 @@ class Refining:
             into = work.array(f"state_{step % 2}", shape, kind)
             if step > work.done("steps"):
                 self._step(into, progress, step, n_steps)
-                work.mark("steps", step)
+                work.mark("steps", step, into)
             self._state = MappedVectors(into, self._ones)
 
     def refined(self, items: slice | IntArray) -> NDArray[np.float32]:
@@ -96,7 +96,6 @@ class Refining:
         for block in in_threads(work, blocks(len(into), _ROWS)):
             if progress:
                 progress("refining", (step - 1) * len(into) + block.stop, n_steps * len(into))
-        into.flush()  # type: ignore[attr-defined]  # of a memory-mapped array
 
     def _z(self, nodes: IntArray) -> NDArray[np.float32]:
         """z (n, d) of some nodes, before this step."""

@@ -4,7 +4,8 @@
     done.json        how far each stage is
     *.npy, *.faiss   what the stages have made
 
-A stage says how far it is only after its part is in its file, so that a kill at any moment costs at most the last part.
+A stage says how far it is only after its part is on the disk, so that a kill at any moment, or a power cut, costs at
+most the last part.
 """
 
 import json
@@ -19,6 +20,7 @@ from entourage import __version__
 from entourage.errors import FileError, InputError, is_full_disk
 from entourage.stores import WorkFolder, write_json
 from entourage.stores.filenames import DONE, PLAN
+from entourage.stores.journal import to_disk
 from entourage.stores.mapped import mapped_array
 from entourage.stores.reading import readable
 
@@ -61,15 +63,19 @@ class Work:
         """Whether a stage has been marked as done at all."""
         return stage in self._done
 
-    def mark(self, stage: str, count: int) -> None:
-        """Remember how far a stage is."""
-        self.note(stage, count)
+    def mark(self, stage: str, count: int, *written: NDArray[Any]) -> None:
+        """Remember how far a stage is; the mapped arrays that it has written to are brought to the disk before."""
+        self.note(stage, count, *written)
 
-    def note(self, name: str, value: Any) -> None:
-        """Remember what JSON can hold, for a later stage or for what is told at the end."""
+    def note(self, name: str, value: Any, *written: NDArray[Any]) -> None:
+        """Remember what JSON can hold, for a later stage or for what is told at the end; `written` as in `mark`."""
+        for array in written:
+            array.flush()  # type: ignore[attr-defined]  # of a memory-mapped array
         self._done[name] = value
         new = self.folder / f"{DONE}.new"  # a kill while it is written leaves what was there
         write_json(new, self._done)
+        to_disk(new)
+        to_disk(self.folder)  # the names of files that were made since: a note must not outlive what it speaks of
         new.replace(self.folder / DONE)
 
     def noted(self, name: str) -> Any:
@@ -87,6 +93,7 @@ class Work:
         """Write a whole array, in one step."""
         new = self.folder / f"{name}.new.npy"
         np.save(new, array, allow_pickle=False)
+        to_disk(new)
         new.replace(self.folder / f"{name}.npy")
 
     def kept(self, name: str) -> NDArray[Any]:

@@ -51,10 +51,10 @@ class FaissStore(Store):
                 f"{self.url} is not an index that faiss can read; wanted one that faiss.write_index wrote"
             ) from error
         with engine_faults(self.url):
-            self._keys, self._inner = _taken_apart(self._index)
+            self._keys, self._places, self._inner = _taken_apart(self._index)
             self.dim = int(self._index.d)
             if len(self._keys):
-                _vectors(self._inner, self._keys[:1], 0)
+                _vectors(self._inner, self._places[:1])
         self._kind = _kind(self._inner)
 
     def __len__(self) -> int:
@@ -74,19 +74,20 @@ class FaissStore(Store):
             warn_caller(f"{self.url} keeps vectors as {self._kind}, not as they were: those approximations are refined")
         for rows in blocks(len(self), size):
             with engine_faults(self.url):
-                vectors = _vectors(self._inner, self._keys[rows], rows.start)
+                vectors = _vectors(self._inner, self._places[rows])
             yield self._keys[rows], vectors
 
     def has_refined(self) -> bool:
         return self._twin.exists()
 
-    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> None:
+    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> int:
         import faiss
 
         with engine_faults(self.refined_url):
             index = index_like(self._index, refined.keys, refined.vectors, done=done)
             with whole_file(self._twin) as temporary:
                 faiss.write_index(index, str(temporary))
+        return int(index.ntotal)
 
     def close(self) -> None:
         pass  # an index is in memory
@@ -110,8 +111,8 @@ def vectors_in(index: Any) -> tuple[LabelArray, FloatArray]:
 
     if not isinstance(index, faiss.Index):
         raise InputError(f"the index is a {type(index).__name__}; wanted one of faiss, as faiss.read_index gives it")
-    keys, inner = _taken_apart(index)
-    return keys, _vectors(inner, keys, 0) if len(keys) else np.empty((0, index.d), np.float32)
+    keys, places, inner = _taken_apart(index)
+    return keys, _vectors(inner, places) if len(keys) else np.empty((0, index.d), np.float32)
 
 
 def index_like(index: Any, keys: LabelArray, vectors: Any, *, done: Callable[[int], None] | None = None) -> Any:
@@ -134,13 +135,13 @@ def index_like(index: Any, keys: LabelArray, vectors: Any, *, done: Callable[[in
     """
     import faiss
 
-    _, inner = _taken_apart(index)
+    _, _, inner = _taken_apart(index)
     new = faiss.index_factory(index.d, _kind(inner), index.metric_type)
     if not new.is_trained:
         chosen = np.linspace(0, len(keys) - 1, min(len(keys), _TRAINED_ON)).astype(np.int64)
         new.train(np.asarray(vectors[chosen], np.float32))
-    by_key = isinstance(inner, faiss.IndexIVF)  # which keeps keys itself
-    outer = new if by_key or inner is index else type(index)(new)
+    by_key = isinstance(index, faiss.IndexIVF)  # which keeps keys itself
+    outer = new if inner is index else type(index)(new)
     for rows in blocks(len(keys), _ADDED):
         part = np.asarray(vectors[rows], np.float32)
         if by_key or outer is not new:
@@ -152,31 +153,39 @@ def index_like(index: Any, keys: LabelArray, vectors: Any, *, done: Callable[[in
     return outer
 
 
-def _taken_apart(index: Any) -> tuple[LabelArray, Any]:
-    """The keys of an index (N,), and what holds the vectors inside it."""
+def _taken_apart(index: Any) -> tuple[LabelArray, LabelArray, Any]:
+    """The keys of an index (N,), the numbers that its vectors have inside it (N,), and what holds them there."""
     import faiss
 
     if isinstance(index, faiss.IndexIDMap | faiss.IndexIDMap2):
-        return faiss.vector_to_array(index.id_map).copy(), faiss.downcast_index(index.index)
+        inner = faiss.downcast_index(index.index)
+        if isinstance(inner, faiss.IndexIVF):
+            inner.set_direct_map_type(faiss.DirectMap.Hashtable)
+        return faiss.vector_to_array(index.id_map).copy(), np.arange(index.ntotal), inner
     if isinstance(index, faiss.IndexIVF):
         lists = index.invlists
         parts = [faiss.rev_swig_ptr(lists.get_ids(n), lists.list_size(n)).copy() for n in range(index.nlist)]
         index.set_direct_map_type(faiss.DirectMap.Hashtable)
-        return np.sort(np.concatenate(parts)), index
-    return np.arange(index.ntotal), index
+        keys = np.sort(np.concatenate(parts))
+        twice = keys[:-1][keys[:-1] == keys[1:]]
+        if len(twice):  # of which vectors by key give one alone
+            raise StoreError(f"the index has the id {twice[0]} more than once; wanted each once: remove the others")
+        return keys, keys, index
+    return np.arange(index.ntotal), np.arange(index.ntotal), index
 
 
-def _vectors(inner: Any, keys: LabelArray, first: int) -> FloatArray:
-    """The vectors of some keys, which stand in the index from `first` on; one first, as faiss ends the process where
-    many cannot be had."""
+def _vectors(inner: Any, places: LabelArray) -> FloatArray:
+    """The vectors that an index knows by some numbers, which follow on each other where it has no keys.
+
+    One is asked for first, as faiss ends the process where many cannot be had.
+    """
     import faiss
 
     try:
+        inner.reconstruct(int(places[0]))
         if isinstance(inner, faiss.IndexIVF):
-            inner.reconstruct(int(keys[0]))
-            return np.asarray(inner.reconstruct_batch(keys), np.float32)
-        inner.reconstruct(first)
-        return np.asarray(inner.reconstruct_n(first, len(keys)), np.float32)
+            return np.asarray(inner.reconstruct_batch(places), np.float32)
+        return np.asarray(inner.reconstruct_n(int(places[0]), len(places)), np.float32)
     except RuntimeError as error:
         raise StoreError(
             f"an index of the kind {type(inner).__name__} does not give its vectors back; refine the file that it was "

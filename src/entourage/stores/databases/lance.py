@@ -74,7 +74,7 @@ class LanceStore(Store):
         with engine_faults(self.url):
             return twin_name(self._name) in _names(self._database)
 
-    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> None:
+    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> int:
         import pyarrow as pa
 
         fields = [
@@ -88,6 +88,7 @@ class LanceStore(Store):
         with engine_faults(self.refined_url):
             try:
                 self._write_table(pa.RecordBatchReader.from_batches(schema, rows))
+                return int(self._database.open_table(twin_name(self._name)).count_rows())
             except Exception:
                 if rows.raised is not None:
                     raise rows.raised from None

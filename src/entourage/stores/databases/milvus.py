@@ -3,6 +3,7 @@
 The twin is filled under a name of its own; an alias then makes it NAME_refined in one step.
 """
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +19,12 @@ from entourage.stores.databases.store import (
     Address,
     Refined,
     Store,
+    check_held,
     chosen_column,
     engine_faults,
     from_environment,
     is_filling,
+    kept_keys,
     twin_name,
 )
 from entourage.values import FloatArray, LabelArray
@@ -34,6 +37,7 @@ __all__ = ["MilvusStore"]
 _PORT = 19530
 _SECONDS = 10.0  # to wait for a server
 _NAMES = 9  # that are tried for a collection
+_ESCAPED = {'"', "\\", *map(chr, range(32))}  # in texts of an expression
 _STRONG = {"consistency_level": "Strong"}  # what was written just now is read
 
 
@@ -68,7 +72,7 @@ class MilvusStore(Store):
 
     def __len__(self) -> int:
         with _faults(self.url):
-            return int(self._client.query(self._name, filter="", output_fields=["count(*)"], **_STRONG)[0]["count(*)"])
+            return self._count(self._name)
 
     @property
     def version(self) -> str:
@@ -83,14 +87,9 @@ class MilvusStore(Store):
     def batches(self, size: int = BATCH) -> Iterator[tuple[LabelArray, FloatArray]]:
         read = _READERS[self._kind]
         with _faults(self.url):
-            pages = self._client.query_iterator(
-                self._name, batch_size=size, output_fields=[self._key, self.column], **_STRONG
-            )
-            try:
-                while rows := pages.next():
-                    yield np.array([row[self._key] for row in rows]), read([row[self.column] for row in rows])
-            finally:
-                pages.close()
+            for rows in self._pages(size):
+                keys = kept_keys(self.url, [row[self._key] for row in rows])
+                yield keys, read([row[self.column] for row in rows])
 
     def has_refined(self) -> bool:
         with _faults(self.url):
@@ -103,19 +102,56 @@ class MilvusStore(Store):
                 f"{self.refined_url} is a collection that Entourage did not write, and is never replaced; rename it"
             )
 
-    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> None:
+    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> int:
+        written = 0
         with _faults(self.refined_url):
             filling = self._filling(refined.tag)
             for rows in blocks(len(refined), BATCH):
-                if rows.stop > start or not self._holds(filling, refined.keys[rows].tolist()):
-                    self._upsert(filling, refined, rows)
+                keys = refined.keys[rows].tolist()
+                if rows.stop > start or not self._holds(filling, keys):
+                    written += self._upsert(filling, keys, refined.vectors[rows])
+                else:
+                    written += len(keys)
                 if done:
                     done(rows.stop)
             self._client.flush(filling)
+            held = self._count(filling)
+            check_held(self.refined_url, held, written)
             self._show(filling)
+        return held
 
     def close(self) -> None:
         self._client.close()
+
+    def _count(self, collection: str) -> int:
+        return int(self._client.query(collection, filter="", output_fields=["count(*)"], **_STRONG)[0]["count(*)"])
+
+    def _pages(self, size: int) -> Iterator[list[dict[str, Any]]]:
+        """All items, in order of their keys.
+
+        The client goes on after the last key of a page, which it does not quote: where that has to be, a new iterator
+        goes on after it.
+        """
+        fields, after = [self._key, self.column], ""
+        while True:
+            pages = self._client.query_iterator(
+                self._name, batch_size=size, filter=after, output_fields=fields, **_STRONG
+            )
+            after = ""
+            try:
+                while not after and (rows := pages.next()):
+                    yield rows
+                    last = rows[-1][self._key]
+                    after = f"{self._key} > {_quoted(last)}" if isinstance(last, str) and _ESCAPED & set(last) else ""
+            finally:
+                pages.close()
+            if not after:
+                return
+
+    def _get(self, collection: str, keys: list[Any], fields: list[str]) -> list[dict[str, Any]]:
+        """Some items by their keys; the client's own `get` does not quote what is in them."""
+        wanted = f"{self._key} in [{', '.join(map(_quoted, keys))}]"
+        return list(self._client.query(collection, filter=wanted, output_fields=fields, **_STRONG))
 
     def _load(self, collection: str) -> None:
         """Nothing can be read before that."""
@@ -161,17 +197,17 @@ class MilvusStore(Store):
         self._client.create_collection(filling, schema=schema, index_params=indexes)
 
     def _holds(self, filling: str, keys: list[Any]) -> bool:
-        return len(self._client.get(filling, keys, output_fields=[self._key], **_STRONG)) == len(keys)
+        return len(self._get(filling, keys, [self._key])) == len(keys)
 
-    def _upsert(self, filling: str, refined: Refined, rows: slice) -> None:
-        """Write a batch, with the other fields that the items have now."""
-        keys = refined.keys[rows].tolist()
-        new = dict(zip(keys, refined.vectors[rows], strict=True))
+    def _upsert(self, filling: str, keys: list[Any], vectors: Any) -> int:
+        """Write a batch, with the other fields that the items have now; how many there still are."""
+        new = dict(zip(keys, vectors, strict=True))
         dtype = np.float16 if self._kind == "FLOAT16_VECTOR" else np.float32
-        held = self._client.get(self._name, keys, output_fields=["*"], **_STRONG)
+        held = self._get(self._name, keys, ["*"])
         data = [dict(row) | {self.column: np.asarray(new[row[self._key]], dtype)} for row in held]
         if data:
             self._client.upsert(filling, data)
+        return len(data)
 
     def _show(self, filling: str) -> None:
         """Let NAME_refined be this collection from now on, and delete others that were to be it."""
@@ -192,6 +228,15 @@ _READERS: dict[str, Callable[[list[Any]], FloatArray]] = {
     "FLOAT16_VECTOR": lambda vectors: np.stack([_halves(vector) for vector in vectors]),
 }
 """The kinds of vectors that can be refined, and how each becomes an array (n, d)."""
+
+
+def _quoted(key: int | str) -> str:
+    """A key as an expression of Milvus has it.
+
+    >>> print(_quoted(7), _quoted('5" disc'))
+    7 "5\\" disc"
+    """
+    return json.dumps(key, ensure_ascii=False) if isinstance(key, str) else str(key)
 
 
 def _halves(vector: Any) -> FloatArray:

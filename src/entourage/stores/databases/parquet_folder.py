@@ -86,7 +86,7 @@ class ParquetStore(Store):
     def check_twin(self) -> None:
         check_folder(self._twin, overwrite=True)
 
-    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> None:
+    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> int:
         if len(refined) != len(self):
             raise StoreError(f"{self.url} has {len(self)} rows and had {len(refined)} when it was read; start again")
         with new_folder(self._twin, overwrite=True) as folder, engine_faults(self.refined_url):
@@ -97,6 +97,7 @@ class ParquetStore(Store):
                     written += count
                     if done:
                         done(written)
+        return written
 
     def shards(self) -> list["ParquetStore"]:
         """Each file as a store of its own, to be read and written by whoever has it, here or elsewhere."""

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from entourage.errors import InputError, StoreError, few
 from entourage.runtime.threads import blocks
-from entourage.stores.databases.store import BATCH, Address, Refined, Store, chosen_column, engine_faults, twin_name
+from entourage.stores.databases.store import (
+    BATCH,
+    Address,
+    Refined,
+    Store,
+    chosen_column,
+    engine_faults,
+    kept_keys,
+    twin_name,
+)
 from entourage.values import FloatArray, LabelArray
 
 if TYPE_CHECKING:
@@ -94,16 +103,17 @@ class PgvectorStore(Store):
                 f"{self.refined_url} is a table that Entourage did not write, and is never replaced; rename it"
             )
 
-    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> None:
+    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> int:
         filling = f"{twin_name(self._name)}_{refined.tag}"
         with engine_faults(self.refined_url), self._connection.transaction():
             self._copy_in(refined, done)
-            self._fill(filling)
+            held = self._fill(filling)
             self._index(filling)
             self.check_twin()
             self._run("drop table if exists {twin}")
             self._run("alter table {filling} rename to {new}", filling=filling)
             self._run("drop table entourage_refined")
+        return held
 
     def close(self) -> None:
         self._connection.close()
@@ -146,7 +156,7 @@ class PgvectorStore(Store):
 
     def _keys(self, found: list[str]) -> LabelArray:
         whole = self._kinds[self._key][0] in ("int2", "int4", "int8")
-        return np.array(found, np.int64) if whole else np.array(found)
+        return np.array(found, np.int64) if whole else kept_keys(self.url, found)
 
     def _vectors(self, rows: list[tuple[str, bytes | None]]) -> FloatArray:
         numbers = _NUMBERS[self._kinds[self.column][0]]
@@ -181,8 +191,8 @@ class PgvectorStore(Store):
                 if done:
                     done(rows.stop)
 
-    def _fill(self, filling: str) -> None:
-        """A table of the same columns and checks, and the rows that are still there."""
+    def _fill(self, filling: str) -> int:
+        """A table of the same columns and checks, and the rows that are still there; how many they are."""
         self._run(
             "create table {filling} (like {table} including comments including compression including constraints "
             "including generated including storage)",
@@ -193,12 +203,13 @@ class PgvectorStore(Store):
         names = [name for name in self._kinds if name != self.column]
         others = sql.SQL("").join(sql.SQL(", ") + sql.Identifier("t", name) for name in names)
         into = sql.SQL("").join(sql.SQL(", ") + sql.Identifier(name) for name in names)
-        self._run(
+        held = self._run(
             "insert into {filling} ({column}{into}) select refined{others} from {table} t "
             "join entourage_refined on key = {of_key}",
             filling=filling, others=others, into=into, of_key=sql.Identifier("t", self._key),
         )  # fmt: skip
         self._run("comment on table {filling} is {mark}", filling=filling, mark=sql.Literal(_MARK + self.url))
+        return held
 
     def _index(self, filling: str) -> None:
         """The keys and indexes of the table, now that there is something to be indexed."""
@@ -224,8 +235,9 @@ class PgvectorStore(Store):
         rows: list[tuple[Any, ...]] = self._connection.execute(self._sql(query), values or None).fetchall()
         return rows
 
-    def _run(self, query: str, filling: str = "", **parts: "Composable") -> None:
-        self._connection.execute(self._sql(query, filling, **parts))
+    def _run(self, query: str, filling: str = "", **parts: "Composable") -> int:
+        """How many rows it has written, if it writes any."""
+        return int(self._connection.execute(self._sql(query, filling, **parts)).rowcount)
 
     def _sql(self, query: str, filling: str = "", **parts: "Composable") -> "Composed":
         from psycopg import sql

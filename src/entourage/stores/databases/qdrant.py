@@ -17,10 +17,12 @@ from entourage.stores.databases.store import (
     Address,
     Refined,
     Store,
+    check_held,
     chosen_column,
     engine_faults,
     from_environment,
     is_filling,
+    kept_keys,
     twin_name,
 )
 from entourage.values import FloatArray, LabelArray
@@ -55,8 +57,8 @@ class QdrantStore(Store):
                 raise StoreError(
                     f"{self.url}: there is no collection '{self._name}'; wanted one of {few(names, 'collections')}"
                 )
-            self._settings = self._client.get_collection(self._name).config.params
-        vectors = self._settings.vectors or {}
+            self._told = self._client.get_collection(self._name)
+        vectors = self._told.config.params.vectors or {}
         named = vectors if isinstance(vectors, dict) else {_UNNAMED: vectors}
         single = [name for name, settings in named.items() if settings.multivector_config is None]
         self.column = chosen_column(self.url, column, single, [name for name in named if name not in single])
@@ -64,7 +66,7 @@ class QdrantStore(Store):
 
     def __len__(self) -> int:
         with engine_faults(self.url):
-            return int(self._client.count(self._name, exact=True).count)
+            return self._count(self._name)
 
     @property
     def version(self) -> str:
@@ -85,7 +87,7 @@ class QdrantStore(Store):
                     self._name, limit=size, offset=offset, with_payload=False, with_vectors=wanted
                 )
             if points:
-                yield np.array([point.id for point in points]), self._vectors(points)
+                yield _keys(self.url, [point.id for point in points]), self._vectors(points)
             if offset is None:
                 return
 
@@ -99,22 +101,24 @@ class QdrantStore(Store):
                 f"{self.refined_url} is a collection that Entourage did not write, and is never replaced; rename it"
             )
 
-    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> None:
-        filling = f"{twin_name(self._name)}_{refined.tag}"
+    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> int:
+        filling, written = f"{twin_name(self._name)}_{refined.tag}", 0
         with engine_faults(self.refined_url):
             if not self._client.collection_exists(filling):
-                self._client.create_collection(
-                    filling,
-                    vectors_config=self._settings.vectors,
-                    sparse_vectors_config=self._settings.sparse_vectors,
-                )
-                start = 0
+                self._create(filling)
+            self._index_payloads(filling)
             for rows in blocks(len(refined), BATCH):
-                if rows.stop > start:
-                    self._upsert(filling, refined, rows)
+                keys = _point_ids(refined.keys[rows])
+                if rows.stop > start or not self._holds(filling, keys):
+                    written += self._upsert(filling, keys, refined.vectors[rows])
+                else:
+                    written += len(keys)
                 if done:
                     done(rows.stop)
+            held = self._count(filling)
+            check_held(self.refined_url, held, written)
             self._show(filling)
+        return held
 
     def close(self) -> None:
         self._client.close()
@@ -123,8 +127,14 @@ class QdrantStore(Store):
         with engine_faults(self.url):
             return {each.alias_name for each in self._client.get_aliases().aliases}
 
+    def _count(self, collection: str) -> int:
+        return int(self._client.count(collection, exact=True).count)
+
+    def _holds(self, collection: str, keys: list[int | str]) -> bool:
+        return len(self._client.retrieve(collection, keys, with_payload=False, with_vectors=False)) == len(keys)
+
     def _vectors(self, points: list[Any]) -> FloatArray:
-        found = [point.vector.get(self.column) if self.column else point.vector for point in points]
+        found = [_by_name(point.vector).get(self.column) for point in points]
         missing = [point.id for point, vector in zip(points, found, strict=True) if vector is None]
         if missing:
             raise InputError(
@@ -133,23 +143,46 @@ class QdrantStore(Store):
             )
         return np.array(found, np.float32)
 
-    def _upsert(self, filling: str, refined: Refined, rows: slice) -> None:
-        """Write a batch, with the payloads and other vectors that the items have now."""
+    def _create(self, filling: str) -> None:
+        """A collection of the same settings, of which an embedded one heeds those of vectors alone."""
+        from qdrant_client import models
+
+        config, params = self._told.config, self._told.config.params
+        self._client.create_collection(
+            filling,
+            vectors_config=params.vectors,
+            sparse_vectors_config=params.sparse_vectors,
+            shard_number=params.shard_number,
+            replication_factor=params.replication_factor,
+            write_consistency_factor=params.write_consistency_factor,
+            on_disk_payload=params.on_disk_payload,
+            hnsw_config=models.HnswConfigDiff(**config.hnsw_config.model_dump(exclude_none=True)),
+            optimizers_config=models.OptimizersConfigDiff(**config.optimizer_config.model_dump(exclude_none=True)),
+            quantization_config=config.quantization_config,
+        )
+
+    def _index_payloads(self, filling: str) -> None:
+        """The indexes of payloads: before there are points, as Qdrant links points by them; again changes nothing."""
+        for field, index in self._told.payload_schema.items():
+            self._client.create_payload_index(filling, field, index.params or index.data_type, wait=True)
+
+    def _upsert(self, filling: str, keys: list[int | str], vectors: Any) -> int:
+        """Write a batch, with the payloads and other vectors that the items have now; how many there still are."""
         from qdrant_client.models import PointStruct
 
-        keys = refined.keys[rows].tolist()
-        new = dict(zip(keys, np.asarray(refined.vectors[rows], np.float32).tolist(), strict=True))
+        new = dict(zip(keys, np.asarray(vectors, np.float32).tolist(), strict=True))
         held = self._client.retrieve(self._name, keys, with_payload=True, with_vectors=True)
         points = [
             PointStruct(
                 id=point.id,
                 payload=point.payload,
-                vector={**point.vector, self.column: new[point.id]} if self.column else new[point.id],
+                vector=_as_given(_by_name(point.vector) | {self.column: new[point.id]}),
             )
             for point in held
         ]
         if points:
             self._client.upsert(filling, points, wait=True)
+        return len(points)
 
     def _show(self, filling: str) -> None:
         """Let NAME_refined be this collection from now on, and delete others that were to be it."""
@@ -166,6 +199,32 @@ class QdrantStore(Store):
         for name in [each.name for each in self._client.get_collections().collections]:
             if is_filling(name, alias) and name != filling:  # the one it was, and what was given up
                 self._client.delete_collection(name)
+
+
+def _keys(url: str, ids: list[int | str]) -> LabelArray:
+    """Ids as an array: numbers of 64 bits without a sign or, where UUIDs are among them, all as texts."""
+    if all(isinstance(each, int) for each in ids):
+        return kept_keys(url, ids, np.uint64)
+    return kept_keys(url, [str(each) for each in ids])
+
+
+def _point_ids(keys: LabelArray) -> list[int | str]:
+    """The ids that `_keys` has made an array of; no UUID is a number.
+
+    >>> _point_ids(np.array(["7", "f47ac10b-58cc-4372-a567-0e02b2c3d479"]))
+    [7, 'f47ac10b-58cc-4372-a567-0e02b2c3d479']
+    """
+    return [int(key) if str(key).isdecimal() else key for key in keys.tolist()]
+
+
+def _by_name(vectors: Any) -> dict[str, Any]:
+    """The vectors of a point by name: the client gives the only one of a collection without names by itself."""
+    return vectors if isinstance(vectors, dict) else {} if vectors is None else {_UNNAMED: vectors}
+
+
+def _as_given(vectors: dict[str, Any]) -> Any:
+    """What `_by_name` has made a dict of."""
+    return vectors[_UNNAMED] if vectors.keys() == {_UNNAMED} else vectors
 
 
 def _client(address: Address) -> "QdrantClient":

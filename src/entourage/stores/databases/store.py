@@ -27,10 +27,12 @@ __all__ = [
     "Address",
     "Refined",
     "Store",
+    "check_held",
     "chosen_column",
     "engine_faults",
     "from_environment",
     "is_filling",
+    "kept_keys",
     "twin_name",
 ]
 
@@ -137,7 +139,7 @@ class Store(ABC):
         """Refuse to replace what has that name but was not written by us: asked before the work, and at its end."""
 
     @abstractmethod
-    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> None:
+    def write(self, refined: Refined, *, start: int = 0, done: Callable[[int], None] | None = None) -> int:
         """Write refined vectors; readers see all of them or none.
 
         Parameters
@@ -148,6 +150,11 @@ class Store(ABC):
             How many of them an earlier call with the same tag has written.
         done : callable, optional
             Called with the number that is written so far.
+
+        Returns
+        -------
+        int
+            How many items the twin holds: as many as were refined, less those that are gone.
         """
 
     @abstractmethod
@@ -182,6 +189,40 @@ def is_filling(name: str, twin: str) -> bool:
     (True, False)
     """
     return re.fullmatch(re.escape(twin) + r"_[0-9a-f]{10}(_[2-9])?", name) is not None
+
+
+def kept_keys(url: str, found: Sequence[Any], dtype: Any = None) -> LabelArray:
+    """Keys as an array that gives each of them back as it was: numpy rounds, cuts and converts what it cannot hold.
+
+    Parameters
+    ----------
+    url : str
+        The store, for messages.
+    found : sequence of int or str
+        As the engine gave them.
+    dtype : dtype, optional
+        That of the array.
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Examples
+    --------
+    >>> kept_keys("qdrant://shop/items", [1, 2**63 + 1], np.uint64).tolist()
+    [1, 9223372036854775809]
+    """
+    keys: LabelArray = np.array(found, dtype)
+    for key, kept in zip(found, keys.tolist(), strict=True):
+        if key != kept or type(key) is not type(kept):
+            raise StoreError(f"{url}: the id {key!r} would become {kept!r}; wanted whole numbers or texts: rename it")
+    return keys
+
+
+def check_held(url: str, held: int, written: int) -> None:
+    """Refuse to show a twin that has lost some of what was written to it."""
+    if held < written:
+        raise StoreError(f"{url} holds {held} of {written} items that were written to it; resume (--resume)")
 
 
 def chosen_column(url: str, wanted: str | None, vectors: Sequence[str], others: Sequence[str]) -> str:

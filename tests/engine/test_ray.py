@@ -162,7 +162,8 @@ class Driver:
 
     def killed_after(self, tasks: int) -> bool:
         """Whether it was still at work then."""
-        while self._process.poll() is None and self.done() < tasks:
+        until = time.monotonic() + 300
+        while self._process.poll() is None and self.done() < tasks and time.monotonic() < until:
             time.sleep(0.005)
         self._process.send_signal(signal.SIGKILL)
         self._process.communicate(timeout=60)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import BuiltinFunctionType
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ SMALL = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
 def cluster():
     """Two nodes of one processor each, and this process connected to them."""
     ray = pytest.importorskip("ray", reason="the package ray is not installed: pip install 'entourage[ray]'")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_TQDM_PATCH_PRINT": "0"}
     from ray.cluster_utils import Cluster
 
     nodes = started(lambda: Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False}))
@@ -92,6 +93,13 @@ class KillsWorkers:
 def check_refined(source, out):
     assert read(out)[0] == read(source)[0]  # nothing lost, nothing twice
     np.testing.assert_allclose(read(out)[1], ContextRefiner().fit_transform(read(source)[1]), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_built_in_stays_as_it_is(tmp_path):
+    pytest.importorskip("ray", reason="the package ray is not installed: pip install 'entourage[ray]'")
+    refine_on_ray(StreamedRequest(str(fill(tmp_path / "x", some(240))), tmp_path / "y"), partitions=2)
+    assert isinstance(print, BuiltinFunctionType)  # with another one, NN-descent could not be compiled
 
 
 @pytest.mark.filterwarnings("ignore")

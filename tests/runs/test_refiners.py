@@ -153,6 +153,7 @@ def test_other_numbers_of_neighbours_leave_the_refiner_as_it_is():
 @pytest.mark.parametrize("model", [None, "model"])
 def test_the_protocol_says_how_neighbours_were_found(files, monkeypatch, model):
     pytest.importorskip("faiss")
+    monkeypatch.setattr("entourage.neighbors.choice.is_installed", lambda library: library == "faiss")
     request = RefineRequest(files / "all.npz", out=files / "o.npz", model=model and files / model, overwrite=True)
     assert ", exact, ties by id" in refine(request).protocol["neighbors"]
     monkeypatch.setattr("entourage.neighbors.choice._EXACT_PAIRS", 100)

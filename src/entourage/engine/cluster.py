@@ -92,6 +92,7 @@ def ray_cluster(address: str | None, gpus: bool = False) -> Iterator[RayCluster]
         Whether tasks are given graphics cards, a card each, where there are any.
     """
     require("ray", "--engine ray")
+    os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")  # its own print is one that numba cannot compile for others
     import ray
 
     if ray.is_initialized():

@@ -113,13 +113,13 @@ def _add_changing(app: FastAPI, service: Service) -> None:
     @app.post("/items", **_documented(bodies.Items, bodies.ReportAnswer, 429, 507))
     async def add(request: Request) -> Response:
         """Add items; those that are there already get the new vectors. The change is on the disk when this answers."""
-        asked = await service.read(await _reader(bodies.Items, request, service))
-        return JSONResponse(await service.write(lambda: service.add(asked)))
+        read = await _reader(bodies.Items, request, service)
+        return JSONResponse(await service.write(await service.read(lambda: service.adding(read()))))
 
     @app.delete("/items/{id:path}", response_model=bodies.ReportAnswer, responses=_responses(401, 403, 404, 429, 507))
     async def remove(id: Annotated[str, Path(max_length=512)]) -> Response:
         """Remove an item. The change is on the disk when this answers."""
-        return JSONResponse(await service.write(lambda: service.remove(id)))
+        return JSONResponse(await service.write(service.removing(id)))
 
 
 def _add_watching(app: FastAPI, service: Service) -> None:

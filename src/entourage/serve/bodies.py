@@ -122,14 +122,14 @@ class RerankedAnswer(BaseModel):
 
 
 class ReportAnswer(BaseModel):
-    """What a change did."""
+    """What a change did; those that waited for each other are made together and have the same version."""
 
     version: int
     added: int
     updated: int
     removed: int
-    refined: int
-    moved: int
+    refined: int = Field(description="How many items were refined again, for all changes of this version.")
+    moved: int = Field(description="How many refined vectors moved, for all changes of this version.")
     ids: list[Id]
 
 

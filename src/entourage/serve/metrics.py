@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from entourage.refiner.gallery import Report
 from entourage.serve.limits import Application, Message, Receive, Send
 
 __all__ = ["Metrics", "Timed"]
@@ -30,8 +31,10 @@ class Metrics:
             self._times[endpoint][bisect_left(_BOUNDS, seconds)] += 1
             self._seconds[endpoint] += seconds
 
-    def changed(self, **counts: int) -> None:
+    def made(self, report: Report) -> None:
         """Count what a change did: added, updated, removed, refined, moved."""
+        counts = report._asdict()
+        del counts["version"]
         with self._lock:
             self._changes.update(counts)
 

@@ -1,24 +1,26 @@
-"""What the endpoints do: a gallery searched by many at once and changed by one after the other.
+"""What the endpoints do: a gallery searched by many at once and changed by one thread.
 
 Searches run in threads of their own and changes in another one, so that no search waits behind a change. N vectors, d
 dimensions.
 """
 
 import asyncio
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 from starlette.exceptions import HTTPException
 
 from entourage.errors import FileError, InputError, ModelError
-from entourage.refiner.gallery import Changes, Gallery, Report
+from entourage.refiner.gallery import Changes, Gallery
 from entourage.runtime.threads import thread_count
 from entourage.serve.bodies import Items, Queries, Rerank, Search
 from entourage.serve.limits import Limits
 from entourage.serve.metrics import Metrics
+from entourage.serve.writer import PendingChange, Writer, no_such_item
+from entourage.values import as_embeddings
 
 __all__ = ["Service"]
 
@@ -39,30 +41,24 @@ class Service:
     def __init__(self, gallery: Gallery, limits: Limits) -> None:
         self.gallery, self.limits, self.metrics = gallery, limits, Metrics()
         self._readers = ThreadPoolExecutor(2 * thread_count(), "search")
-        self._writer = ThreadPoolExecutor(1, "change")
-        self._waiting = 0
+        self._writer = Writer(gallery, limits, self.metrics.made)
 
     def close(self) -> None:
         """Finish what was begun."""
-        self._writer.shutdown()
+        self._writer.close()
         self._readers.shutdown()
         self.gallery.close()
 
     async def read(self, work: Callable[[], Result]) -> Result:
         """Do something that changes nothing."""
-        return await _in(self._readers, work)
+        with _answered():
+            return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
-    async def write(self, work: Callable[[], Result]) -> Result:
-        """Make a change, after those that wait already."""
-        if self._waiting >= self.limits.waiting:
-            raise HTTPException(
-                429, f"{self._waiting} changes wait already; send again later, or several items in one request"
-            )
-        self._waiting += 1
-        try:
-            return await _in(self._writer, work)
-        finally:
-            self._waiting -= 1
+    async def write(self, change: PendingChange) -> dict[str, Any]:
+        """Make a change, after those that wait already or with them; what it did, with the ids of the items."""
+        with _answered():
+            done = await asyncio.wrap_future(self._writer.submit(change))
+        return done.report._asdict() | {"ids": done.ids}
 
     # ---- what is asked for -------------------------------------------------------------------------------------
 
@@ -90,26 +86,23 @@ class Service:
         listed = {"ids": reranked.ids.tolist(), "rows": reranked.rows.tolist(), "scores": reranked.scores.tolist()}
         return listed | {"given_scores": given}
 
-    def add(self, request: Items) -> dict[str, Any]:
-        """What the change did, with the ids of the items."""
+    def adding(self, request: Items) -> PendingChange:
+        """The change that a request asks for, if nothing is wrong with it."""
         self.gallery.check_encoder(request.encoder, request.canaries)
         vectors = self._checked(_table(request.vectors, "vectors"), self.limits.items)
         ids = None if request.ids is None else _column(request.ids)
         if ids is not None and len(ids) != len(vectors):
             raise InputError(f"there are {len(ids):,} ids for {len(vectors):,} vectors; give one for each")
-        before = self.gallery.next_number if ids is None else None
-        report = self.gallery.add(vectors, ids, replace=True)
-        numbered = [] if before is None else range(before, before + len(vectors))
-        return self._reported(report, list(numbered) if ids is None else request.ids)
+        self.gallery.encoder.checked_size(as_embeddings(vectors).dim, "the vectors")  # before others wait for it
+        return PendingChange(vectors, request.ids)
 
-    def remove(self, name: str) -> dict[str, Any]:
-        """What the change did; a 404 if there is no such item."""
+    def removing(self, name: str) -> PendingChange:
+        """The change that removes an item."""
         digits = name.removeprefix("-")
         number = not self.gallery.has_texts and digits.isascii() and digits.isdigit() and len(digits) < 20
-        each = int(name) if number else name
-        if _CUT_OFF in name or each not in self.gallery:
-            raise HTTPException(404, f"there is no item {name!r}; it may have been removed before")
-        return self._reported(self.gallery.remove([each]), [each])
+        if _CUT_OFF in name:
+            raise no_such_item(name)
+        return PendingChange(None, [int(name) if number else name])
 
     def changes(self, since: int, after: int | str | None, limit: int) -> Changes:
         """One page of changes."""
@@ -118,12 +111,7 @@ class Service:
     def metrics_text(self) -> str:
         """For Prometheus."""
         gauges = {"gallery_items": len(self.gallery), "gallery_version": self.gallery.version}
-        return self.metrics.text(**gauges, changes_waiting=self._waiting)
-
-    def _reported(self, report: Report, ids: Any) -> dict[str, Any]:
-        counts = report._asdict()
-        self.metrics.changed(**{name: count for name, count in counts.items() if name != "version"})
-        return counts | {"ids": ids}
+        return self.metrics.text(**gauges, changes_waiting=self._writer.waiting)
 
     def _vectors(self, request: Queries) -> np.ndarray:
         """(N, d) what is to be searched or refined."""
@@ -161,10 +149,11 @@ def _column(ids: list[int | str]) -> np.ndarray:
     return np.array(ids)
 
 
-async def _in(executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
-    """Do something in a thread; what is wrong with a request becomes an answer of that kind."""
+@contextmanager
+def _answered() -> Iterator[None]:
+    """What is wrong with a request becomes an answer of that kind."""
     try:
-        return await asyncio.get_running_loop().run_in_executor(executor, functools.partial(work))
+        yield
     except (InputError, ModelError) as error:
         raise HTTPException(422, str(error)) from error
     except FileError as error:

@@ -81,6 +81,19 @@ class Changes(RuleBasedStateMachine):
         for each in gone:
             del self.items[each]
 
+    @precondition(lambda self: self.items)
+    @rule(numbers=st.lists(st.integers(0, 500), max_size=4, unique=True), rows=st.lists(st.integers(0), max_size=4))
+    def change_several_things_at_once(self, numbers, rows):
+        ids = [self.name(number) for number in numbers]
+        gone = list({list(self.items)[row % len(self.items)] for row in rows} - set(ids))
+        if ids or gone:
+            vectors = self.fresh(len(ids)) if ids else None
+            report = self.gallery.change(vectors, ids or None, remove=gone)
+            known = len(self.items.keys() & set(ids))
+            assert (report.added, report.updated, report.removed) == (len(ids) - known, known, len(gone))
+            kept = {each: vector for each, vector in self.items.items() if each not in gone}
+            self.items = kept | dict(zip(ids, [] if vectors is None else vectors, strict=True))
+
     @rule()
     def snapshot(self):
         self.gallery.snapshot()

@@ -57,6 +57,21 @@ def test_the_confidence_of_queries_is_that_of_the_same_items_served(tmp_path, ba
         assert gallery.search(queries, 3).confidence is None
 
 
+def test_several_changes_at_once_are_one_version(gallery):
+    report = gallery.change(X[640:643], [3, 900, 901], remove=[5, 6, 7, 8])
+    assert report[:4] == (2, 2, 1, 4) and gallery.version == 2
+    assert gallery.ids.tolist() == [*range(5), *range(9, 600), 900, 901]
+    np.testing.assert_array_equal(gallery.search(X[640:641], 1, refine=False).ids, [[3]])
+    assert_equals_a_rebuild(gallery)
+    assert gallery.change(X[650:652]).added == 2 and gallery.ids[-2:].tolist() == [902, 903]
+    assert gallery.change(remove=[902, 903]).removed == 2
+    with pytest.raises(InputError, match="these ids are both added and removed: 3; choose one"):
+        gallery.change(X[640:641], [3], remove=[3, 9])
+    with pytest.raises(InputError, match="there are no items of these ids: 5"):
+        gallery.change(X[640:641], [3], remove=[5])
+    assert gallery.version == 4
+
+
 def test_a_change_refines_few_items_and_tells_of_fewer(tmp_path):
     vectors = clustered(3000, dim=24, classes=150, noise=0.4, seed=3)
     index = Index()

@@ -225,10 +225,35 @@ class Gallery:
         """
         with self._writing:
             self._check_open()
-            given = np.unique(np.asarray(ids))
-            gone = checked_column(given, "ids", len(given))
-            self._view.check_there(gone)
-            return self._change(gone.tolist(), None)
+            return self._change(self._view.checked_there(ids).tolist(), None)
+
+    def change(self, vectors: Any = None, ids: Any = None, *, remove: Any = ()) -> Report:
+        """Add items, in place of those that are there, and remove others: all in one change.
+
+        Parameters
+        ----------
+        vectors : Embeddings, array, DataFrame or tensor of shape (n, d), optional
+            Raw vectors of the gallery's encoder, of any length.
+        ids : array-like of shape (n,), optional
+            As in `add`.
+        remove : array-like of shape (m,)
+            Ids of items that are there and are not among those.
+
+        Returns
+        -------
+        Report
+        """
+        with self._writing:
+            self._check_open()
+            items = None if vectors is None else self._given(vectors, ids)
+            gone = self._view.checked_there(remove)
+            known = gone[:0]
+            if items is not None:
+                known = items.ids[self._view.rows_of(items.ids) >= 0]
+                both = np.intersect1d(known, gone)
+                if len(both):
+                    raise InputError(f"these ids are both added and removed: {few(both.tolist(), 'ids')}; choose one")
+            return self._change([*known.tolist(), *gone.tolist()], items)
 
     def _given(self, vectors: Any, ids: Any) -> Embeddings:
         return self._view.named(self.encoder.checked(as_embeddings(vectors)), ids)

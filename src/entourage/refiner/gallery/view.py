@@ -166,6 +166,13 @@ class View:
         if len(missing):
             raise InputError(f"there are no items of these ids: {few(missing.tolist(), 'ids')}; add them first")
 
+    def checked_there(self, ids: Any) -> LabelArray:
+        """(n,) ids of items that are there, each once, in ascending order."""
+        given = np.unique(np.asarray(ids))
+        distinct = checked_column(given, "ids", len(given)) if len(given) else self.ids[:0]
+        self.check_there(distinct)
+        return distinct
+
     def after(self, change: Change, recipe: Recipe, eps: float) -> tuple["View", Report]:
         """The view after a change, and what the change did."""
         removed = np.array(change.removed) if change.removed else self.ids[:0]

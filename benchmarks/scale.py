@@ -53,12 +53,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--dimensions", type=int, nargs="+", default=DIMENSIONS)
     parser.add_argument("--only", nargs="+", default=[], metavar="NxD", help="these sets alone, such as 100000x128")
     parser.add_argument("--works", nargs="+", default=[], choices=[*WORK], metavar="NAME", help="these lines alone")
+    parser.add_argument(
+        "--lists", type=int, nargs="+", help=f"lengths to try of pynndescent's lists; {LISTS} if not said"
+    )
     parser.add_argument("--again", action="store_true", help="measure also what is there already")
     parser.add_argument("--folder", type=Path, help="where vectors are kept meanwhile; default: a temporary one")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--crossover", action="store_true", help="measure around the size from which indexes are used")
     options = parser.parse_args(arguments)
     name = "crossover" if options.crossover else "scale"
+    os.environ["LISTS"] = " ".join(map(str, options.lists or ()))  # for the processes that measure
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for n, d, works in asked(options, kept(name, options.out)):
             vectors = write_vectors(Path(folder), n, d)
@@ -154,7 +158,8 @@ def graph_of_pynndescent(path: Path) -> dict:
     with measured() as compiling:
         NNDescent(vectors[:5000], **options)
     best: dict = {}
-    for length in LISTS[len(vectors) // EXACT_UNTIL // 10 :]:  # of a million, short ones find far too few
+    known = map(int, os.environ.get("LISTS", "").split())
+    for length in [*known] or LISTS[len(vectors) // EXACT_UNTIL // 10 :]:  # of a million, short ones find far too few
         with measured() as cost:
             found = NNDescent(vectors, **options | {"n_neighbors": length}).neighbor_graph[0]
         best = {"seconds": cost.seconds, "mb": cost.mb, "recall": recall(vectors, _others(found)), "lists": length}

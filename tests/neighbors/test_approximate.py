@@ -50,7 +50,7 @@ def test_nn_descent_finds_one_set(items):
     pytest.importorskip("pynndescent")
     found = search(items, k=10, by="nn-descent")
     assert overlap(found, search(items, k=10)) >= 0.95
-    assert found.method.startswith("approximate (NN-descent, lists of 32), recall")
+    assert found.method.startswith("approximate (NN-descent, lists of 36), recall")
 
 
 @pytest.mark.parametrize("by", ["HNSW16", "IVF8,SQ8"])
@@ -111,7 +111,7 @@ def test_without_faiss_it_stays_exact_and_what_is_named_names_its_extra(items, m
 
 @pytest.mark.parametrize(
     ("library", "one", "among_others"),
-    [("pynndescent", "NN-descent, lists of 27", "exact"), ("faiss", "HNSW32,SQ8", "HNSW32,SQ8")],
+    [("pynndescent", "NN-descent, lists of 31", "exact"), ("faiss", "HNSW32,SQ8", "HNSW32,SQ8")],
 )
 def test_large_sets_are_searched_by_what_is_installed(items, monkeypatch, library, one, among_others):
     pytest.importorskip(library)
@@ -133,10 +133,10 @@ def test_of_both_nn_descent_is_taken_where_its_lists_fit_into_memory(monkeypatch
 @pytest.mark.parametrize(
     ("gigabytes", "tried"),
     [
-        (2 * 9.0, [(128, 55), (384, 55), (384, 77), (384, 108)]),
-        (2 * 5.2, [(128, 55), (384, 55)]),
-        (2 * 4.5, [(128, 55), (128, 77), (128, 108)]),  # whole vectors would not fit
-        (2 * 3.0, [(128, 55)]),
+        (2 * 9.0, [(384, 63), (384, 88), (384, 123)]),
+        (2 * 5.2, [(384, 63)]),
+        (2 * 4.8, [(128, 63), (128, 88), (128, 123)]),  # whole vectors would not fit
+        (2 * 3.0, [(128, 63)]),
     ],
 )
 def test_nn_descent_is_widened_as_far_as_memory_allows(monkeypatch, gigabytes, tried):
@@ -150,11 +150,26 @@ def test_nn_descent_is_widened_as_far_as_memory_allows(monkeypatch, gigabytes, t
 
     monkeypatch.setattr(NNDescentGraph, "_found", found)
     monkeypatch.setattr("entourage.neighbors.nn_descent.require", lambda *named: None)
+    monkeypatch.setattr("entourage.neighbors.nn_descent._axes", lambda vectors, count: np.zeros((384, count)))
+    monkeypatch.setattr("entourage.neighbors.nn_descent._kept", lambda *given: 0.5)
     monkeypatch.setattr("entourage.neighbors.nn_descent.free_memory", lambda: gigabytes * 1e9)
     graph = NNDescentGraph(np.broadcast_to(np.float32(0), (10**6, 384)), 16)
     while graph.widen():
         pass
     assert seen == tried
+
+
+@pytest.mark.parametrize(("filled", "directions"), [(20, 128), (400, 400)])
+def test_nn_descent_looks_at_principal_directions_if_neighbours_are_the_same_there(monkeypatch, filled, directions):
+    from entourage.neighbors.nn_descent import NNDescentGraph
+
+    draw = np.random.default_rng(0)
+    vectors = draw.normal(size=(3000, filled)) @ draw.normal(size=(filled, 400))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    monkeypatch.setattr(NNDescentGraph, "_found", lambda graph: np.empty((1, graph._length), np.int32))
+    monkeypatch.setattr("entourage.neighbors.nn_descent.require", lambda *named: None)
+    graph = NNDescentGraph(vectors, 10)
+    assert graph._dim == directions and ("in 128 principal directions" in graph.name) == (directions == 128)
 
 
 def test_nn_descent_takes_longer_lists_where_it_finds_too_little(items, monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from entourage.neighbors.approximate import nearest_exactly
 from entourage.neighbors.choice import DESCENT_DIMENSIONS, descent_bytes, descent_lists
 from entourage.runtime.extras import require
 from entourage.runtime.memory import free_memory
@@ -12,7 +13,8 @@ from entourage.values import IntArray
 
 __all__ = ["NNDescentGraph"]
 
-_SAMPLE = 2**14
+_SAMPLE, _QUERIES = 2**14, 256
+_ENOUGH = 0.98  # of the neighbours of a sample, for what is found of those to be enough
 _MOST_TIMES = 2  # that lists are made longer
 
 
@@ -20,8 +22,8 @@ class NNDescentGraph:
     """The neighbourhood graph of a set, by pynndescent.
 
     As its lists are only candidates, which exact similarities put in order, it looks at the 128 principal directions of
-    long vectors alone: all that it takes is time, and most of that goes with their number. Where too few neighbours are
-    found, it looks at whole vectors, and then makes longer lists, as far as half of the free memory allows.
+    long vectors alone, if the neighbours of a sample are the same there: most of its time goes with the number of
+    dimensions. Where too few neighbours are found, lists are made longer, as far as half of the free memory allows.
 
     Parameters
     ----------
@@ -34,37 +36,34 @@ class NNDescentGraph:
     def __init__(self, vectors: NDArray[np.float32], k: int) -> None:
         require("pynndescent", "search by NN-descent")
         self._vectors, self._length, self._longer = vectors, descent_lists(len(vectors), k), 0
-        self._projected = vectors.shape[1] > DESCENT_DIMENSIONS
+        whole_fits = self._fits(vectors.shape[1], self._length)
+        self._axes = _axes(vectors, DESCENT_DIMENSIONS) if vectors.shape[1] > DESCENT_DIMENSIONS else None
+        if self._axes is not None and whole_fits and _kept(vectors, self._axes, k, self._length) < _ENOUGH:
+            self._axes = None
         self._rows = self._found()
 
     @property
     def name(self) -> str:
-        directions = f" in {DESCENT_DIMENSIONS} principal directions" if self._projected else ""
+        directions = f" in {DESCENT_DIMENSIONS} principal directions" if self._axes is not None else ""
         return f"NN-descent{directions}, lists of {self._rows.shape[1]}"
 
     def of(self, queries: NDArray[np.float32], rows: slice | IntArray, k: int) -> IntArray:
         return np.asarray(self._rows[rows][:, :k], np.int64)
 
     def widen(self) -> bool:
-        """Descend once more, with whole vectors or to longer lists, if there is memory for it."""
+        """Descend once more, to longer lists, if there is memory for it."""
         longer = round(1.4 * self._length)
-        if self._projected and self._fits(self._vectors.shape[1], self._length):
-            self._projected = False
-        elif (
-            self._longer < _MOST_TIMES
-            and self._rows.shape[1] < len(self._vectors) - 1
-            and self._fits(self._dim, longer)
-        ):
-            self._longer, self._length = self._longer + 1, longer
-        else:
+        complete = self._rows.shape[1] >= len(self._vectors) - 1
+        if complete or self._longer == _MOST_TIMES or not self._fits(self._dim, longer):
             return False
+        self._longer, self._length = self._longer + 1, longer
         self._rows = self._found()
         return True
 
     @property
     def _dim(self) -> int:
         """How many dimensions it looks at."""
-        return DESCENT_DIMENSIONS if self._projected else self._vectors.shape[1]
+        return DESCENT_DIMENSIONS if self._axes is not None else self._vectors.shape[1]
 
     def _fits(self, dim: int, length: int) -> bool:
         return descent_bytes(len(self._vectors), dim, length) <= free_memory() / 2
@@ -72,15 +71,26 @@ class NNDescentGraph:
     def _found(self) -> IntArray:
         from pynndescent import NNDescent
 
-        vectors = _in_principal_directions(self._vectors, DESCENT_DIMENSIONS) if self._projected else self._vectors
+        vectors = self._vectors if self._axes is None else self._vectors @ self._axes
         length = min(self._length + 1, len(vectors) - 1)
         found = NNDescent(vectors, metric="dot", n_neighbors=length, random_state=0, n_jobs=thread_count())
         return np.asarray(found.neighbor_graph[0])
 
 
-def _in_principal_directions(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """Vectors (N, count) in the directions in which a sample is largest."""
-    rows = np.sort(generator(0).choice(len(vectors), min(_SAMPLE, len(vectors)), replace=False))
-    sample = vectors[rows]
+def _axes(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+    """(d, count) the directions in which a sample is largest."""
+    sample = vectors[_sampled(len(vectors), _SAMPLE)]
     _, axes = np.linalg.eigh(sample.T @ sample)  # the largest last
-    return vectors @ np.ascontiguousarray(axes[:, -count:], np.float32)
+    return np.ascontiguousarray(axes[:, -count:], np.float32)
+
+
+def _kept(vectors: NDArray[np.float32], axes: NDArray[np.float32], k: int, length: int) -> float:
+    """The share of the k nearest of a sample that is among its `length` nearest along the axes."""
+    rows, everyone = _sampled(len(vectors), _QUERIES), np.arange(len(vectors))
+    wanted, _ = nearest_exactly(vectors[rows], vectors, k, rows, everyone)
+    found, _ = nearest_exactly(vectors[rows] @ axes, vectors @ axes, length, rows, everyone)
+    return float((wanted[:, :, None] == found[:, None, :]).any(axis=2).mean())
+
+
+def _sampled(n: int, count: int) -> IntArray:
+    return np.sort(generator(0).choice(n, min(count, n), replace=False))

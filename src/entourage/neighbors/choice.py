@@ -71,8 +71,8 @@ def chosen(
 def descent_lists(n_items: int, k: int) -> int:
     """How long lists of NN-descent must be for 95 % of the k nearest to be in them: longer, the more items there are.
 
-    Measured on sets that fill 64 dimensions, which are hard: 95 % of the 16 nearest take lists of 36 to 40 among 100,000,
-    47 among 200,000 and 54 to 64 among a million.
+    Measured on sets that fill 64 dimensions, which are hard: 95 % of the 16 nearest take lists of 36 to 40 among
+    100,000, of 47 among 200,000 and of 54 to 64 among a million.
 
     >>> [descent_lists(n, 16) for n in (10**5, 10**6)]
     [41, 63]

@@ -53,9 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--dimensions", type=int, nargs="+", default=DIMENSIONS)
     parser.add_argument("--only", nargs="+", default=[], metavar="NxD", help="these sets alone, such as 100000x128")
     parser.add_argument("--works", nargs="+", default=[], choices=[*WORK], metavar="NAME", help="these lines alone")
-    parser.add_argument(
-        "--lists", type=int, nargs="+", help=f"lengths of pynndescent's lists; default {LISTS}"
-    )
+    parser.add_argument("--lists", type=int, nargs="+", help=f"lengths of pynndescent's lists; default {LISTS}")
     parser.add_argument("--again", action="store_true", help="measure also what is there already")
     parser.add_argument("--folder", type=Path, help="where vectors are kept meanwhile; default: a temporary one")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")

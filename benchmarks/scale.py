@@ -260,11 +260,11 @@ def _refined(path: Path, by: str | None) -> dict:
 
 def recall(vectors: np.ndarray, found: np.ndarray) -> float:
     """The share of the exact neighbours of a sample that were found."""
-    from entourage.neighbors.approximate import nearest_exactly
+    from entourage.neighbors.reference import nearest_exactly, recall_of
 
     rows = sampled(len(vectors))
     wanted, _ = nearest_exactly(vectors[rows], vectors, NEIGHBORS, rows, np.arange(len(vectors)))
-    return float((found[rows][:, :NEIGHBORS, None] == wanted[:, None, :]).any(axis=2).mean())
+    return recall_of(wanted, found[rows][:, :NEIGHBORS])
 
 
 def sampled(n: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from tests.refiner.samples import clusters
 
 from entourage.errors import InputError, MissingExtra
 from entourage.neighbors import choice, search
-from entourage.neighbors.approximate import nearest_exactly
+from entourage.neighbors.reference import nearest_exactly
 from entourage.values import Embeddings
 
 METHODS = {"HNSW16": "faiss", "HNSW16,SQ8": "faiss", "IVF8,Flat": "faiss", "IVF8,SQ8": "faiss"}
@@ -144,14 +144,15 @@ def test_nn_descent_is_widened_as_far_as_memory_allows(monkeypatch, gigabytes, t
 
     seen = []
 
-    def found(graph):
-        seen.append((graph._dim, graph._length))
-        return np.empty((1, graph._length), np.int32)
+    def found(graph, vectors, length):
+        seen.append((graph._dim, length))
+        return np.empty((1, length), np.int32)
 
     monkeypatch.setattr(NNDescentGraph, "_found", found)
     monkeypatch.setattr("entourage.neighbors.nn_descent.require", lambda *named: None)
     monkeypatch.setattr("entourage.neighbors.nn_descent._axes", lambda vectors, count: np.zeros((384, count)))
     monkeypatch.setattr("entourage.neighbors.nn_descent._kept", lambda *given: 0.5)
+    monkeypatch.setattr(NNDescentGraph, "_missed", lambda graph, k: 0.045)
     monkeypatch.setattr("entourage.neighbors.nn_descent.free_memory", lambda: gigabytes * 1e9)
     graph = NNDescentGraph(np.broadcast_to(np.float32(0), (10**6, 384)), 16)
     while graph.widen():
@@ -166,10 +167,29 @@ def test_nn_descent_looks_at_principal_directions_if_neighbours_are_the_same_the
     draw = np.random.default_rng(0)
     vectors = draw.normal(size=(3000, filled)) @ draw.normal(size=(filled, 400))
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    monkeypatch.setattr(NNDescentGraph, "_found", lambda graph: np.empty((1, graph._length), np.int32))
+    monkeypatch.setattr(NNDescentGraph, "_found", lambda graph, vectors, length: np.empty((1, length), np.int32))
     monkeypatch.setattr("entourage.neighbors.nn_descent.require", lambda *named: None)
     graph = NNDescentGraph(vectors, 10)
     assert graph._dim == directions and ("in 128 principal directions" in graph.name) == (directions == 128)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_part_of_a_large_set_shows_how_long_lists_of_nn_descent_must_be(items, monkeypatch, hard):
+    from entourage.neighbors import nn_descent
+
+    pytest.importorskip("pynndescent")
+    monkeypatch.setattr(nn_descent, "PILOT", 150)
+    monkeypatch.setattr(nn_descent, "pilot_lists", lambda k: 2 if hard else 60)
+    asked = []
+    monkeypatch.setattr(
+        nn_descent,
+        "descent_lists",
+        lambda n, k, missed=0.045: asked.append((n, k, missed)) or (40 if missed > 0.1 else 20),
+    )
+    found = search(items, k=7, by="nn-descent")
+    assert f"lists of {41 if hard else 21})" in found.method
+    (n, k, missed) = asked[-1]
+    assert (n, k) == (600, 7) and (missed > 0.5 if hard else missed < 0.05)
 
 
 def test_nn_descent_takes_longer_lists_where_it_finds_too_little(items, monkeypatch):

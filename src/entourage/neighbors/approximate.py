@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from entourage.neighbors.candidates import Candidates, Vectors
 from entourage.neighbors.choice import NN_DESCENT
+from entourage.neighbors.reference import nearest_exactly, recall_of
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
 from entourage.runtime.threads import blocks, in_threads
 from entourage.values import IntArray
 
-__all__ = ["approximate_top_k", "nearest_exactly", "prepared"]
+__all__ = ["approximate_top_k", "prepared"]
 
 WANTED = 0.95
 """The recall from which on a search is not widened."""
@@ -29,7 +30,6 @@ SPARE = 12
 """Candidates looked up beyond k, which exact similarities choose from: quantised ones put them in another order."""
 _SAMPLE = 256
 _BLOCK = 2**10  # queries at a time
-_COLUMNS = 2**14  # gallery items at a time
 _TITLE = "searching neighbours"
 
 
@@ -111,27 +111,6 @@ def approximate_top_k(
     return method, found()
 
 
-def nearest_exactly(
-    queries: NDArray[np.float32], gallery: Vectors, k: int, own_rows: IntArray, id_rank: IntArray
-) -> tuple[IntArray, NDArray[np.float32]]:
-    """Find the k nearest of a few queries (n, d) by all similarities: rows and similarities (n, k), ties by id."""
-    rows: IntArray = np.empty((len(queries), 0), np.int64)
-    similarities: NDArray[np.float32] = np.empty((len(queries), 0), np.float32)
-
-    def among(columns: slice) -> tuple[IntArray, NDArray[np.float32]]:
-        tile = queries @ gallery[columns].T
-        own = (own_rows >= columns.start) & (own_rows < columns.stop)
-        tile[np.flatnonzero(own), own_rows[own] - columns.start] = -np.inf
-        nearest = np.argpartition(-tile, min(k, tile.shape[1]) - 1, axis=1)[:, :k]
-        return nearest + columns.start, np.take_along_axis(tile, nearest, axis=1)
-
-    for new_rows, new in in_threads(among, blocks(len(gallery), _COLUMNS)):
-        rows, similarities = np.hstack([rows, new_rows]), np.hstack([similarities, new])
-        order = np.lexsort((id_rank[rows], -similarities), axis=-1)[:, :k]
-        rows, similarities = np.take_along_axis(rows, order, axis=1), np.take_along_axis(similarities, order, axis=1)
-    return rows, similarities
-
-
 def _measured(
     candidates: Candidates, queries: Vectors, gallery: Vectors, k: int, own_rows: IntArray, id_rank: IntArray
 ) -> tuple[float, int]:
@@ -142,7 +121,7 @@ def _measured(
     wanted, _ = nearest_exactly(sample, gallery, k, own_rows[rows], id_rank)
     while True:
         found, _ = _best(candidates, sample, rows, gallery, k, own_rows[rows], id_rank)
-        recall = float((found[:, :, None] == wanted[:, None, :]).any(axis=2).mean())
+        recall = recall_of(wanted, found)
         if recall >= WANTED or not candidates.widen():
             return recall, count
 

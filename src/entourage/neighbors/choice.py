@@ -6,7 +6,18 @@ from typing import Any
 from entourage.errors import InputError
 from entourage.runtime.extras import is_installed
 
-__all__ = ["AUTO", "DESCENT_DIMENSIONS", "EXACT", "NN_DESCENT", "check_by", "chosen", "descent_bytes", "descent_lists"]
+__all__ = [
+    "AUTO",
+    "DESCENT_DIMENSIONS",
+    "EXACT",
+    "NN_DESCENT",
+    "PILOT",
+    "check_by",
+    "chosen",
+    "descent_bytes",
+    "descent_lists",
+    "pilot_lists",
+]
 
 AUTO, EXACT, NN_DESCENT = "auto", "exact", "nn-descent"
 
@@ -19,6 +30,11 @@ _GRAPHS = {"HNSW32,SQ8": 270, "HNSW16,SQ8": 140}
 _LISTS = 4096
 DESCENT_DIMENSIONS = 128
 """NN-descent proposes candidates by so many principal directions of longer vectors."""
+PILOT = 100_000
+"""So many items of a larger set show first how long lists of NN-descent have to be."""
+PILOT_MISSED = 0.045
+"""The share of neighbours that they miss with lists of `pilot_lists`, if nothing is known."""
+SHORTEST = 14
 _BYTES_IN_LISTS = 30  # of NN-descent, for each place in an item's list: the neighbour, candidates for it, trees
 
 
@@ -68,16 +84,37 @@ def chosen(
     return f"IVF{_LISTS},PQ{parts}"
 
 
-def descent_lists(n_items: int, k: int) -> int:
-    """How long lists of NN-descent must be for 95 % of the k nearest to be in them: longer, the more items there are.
+def descent_lists(n_items: int, k: int, missed: float = PILOT_MISSED) -> int:
+    """How long lists of NN-descent must be for 95 % of the k nearest to be in them.
 
-    Measured on sets that fill 64 dimensions, which are hard: 95 % of the 16 nearest take lists of 36 to 40 among
-    100,000, of 47 among 200,000 and of 54 to 64 among a million.
+    They are longer the more items there are, and the more dimensions these fill. Measured on sets that fill 64 of 128
+    and of 384: among 100,000, lists of 37 miss 3.5 and 5.7 % of the 16 nearest, and lists of 46 miss 2.6 % of the
+    latter; among a million, lists of 55 miss 4.3 % of the former and lists of 63 miss 5.1 % of the latter.
 
-    >>> [descent_lists(n, 16) for n in (10**5, 10**6)]
-    [41, 63]
+    Parameters
+    ----------
+    n_items, k : int
+    missed : float
+        What a pilot of 100,000 of the items misses.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> [descent_lists(n, 16) for n in (10**5, 10**6)], [descent_lists(10**6, 16, missed) for missed in (0.005, 0.06)]
+    ([41, 63], [40, 69])
     """
-    return k + round(25 + 22 * max(math.log10(n_items) - 5, 0))
+    decades = max(math.log10(n_items) - 5, 0)
+    usual = k + 25 + 22 * decades
+    harder = math.log(max(missed, 0.001) / PILOT_MISSED) / 0.045  # places in the list, at a million items
+    return max(round(usual + min(decades, 1) * harder), k + SHORTEST)
+
+
+def pilot_lists(k: int) -> int:
+    """How long the lists of the pilot are."""
+    return k + 21
 
 
 def descent_bytes(n_items: int, dim: int, length: int) -> int:

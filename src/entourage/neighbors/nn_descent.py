@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.neighbors.approximate import nearest_exactly
-from entourage.neighbors.choice import DESCENT_DIMENSIONS, descent_bytes, descent_lists
+from entourage.neighbors.choice import DESCENT_DIMENSIONS, PILOT, descent_bytes, descent_lists, pilot_lists
+from entourage.neighbors.reference import nearest_exactly, recall_of
 from entourage.runtime.extras import require
 from entourage.runtime.memory import free_memory
 from entourage.runtime.randomness import generator
@@ -14,6 +14,7 @@ from entourage.values import IntArray
 __all__ = ["NNDescentGraph"]
 
 _SAMPLE, _QUERIES = 2**14, 256
+_LARGE = 4  # times the items of a pilot, from which on it is worth its time
 _ENOUGH = 0.98  # of the neighbours of a sample, for what is found of those to be enough
 _MOST_TIMES = 2  # that lists are made longer
 
@@ -23,7 +24,9 @@ class NNDescentGraph:
 
     As its lists are only candidates, which exact similarities put in order, it looks at the 128 principal directions of
     long vectors alone, if the neighbours of a sample are the same there: most of its time goes with the number of
-    dimensions. Where too few neighbours are found, lists are made longer, as far as half of the free memory allows.
+    dimensions. How long its lists have to be depends on how many dimensions the items fill: of a large set, a part is
+    searched first, which shows it. Where too few neighbours are found nevertheless, lists are made longer, as far as
+    half of the free memory allows.
 
     Parameters
     ----------
@@ -40,7 +43,10 @@ class NNDescentGraph:
         self._axes = _axes(vectors, DESCENT_DIMENSIONS) if vectors.shape[1] > DESCENT_DIMENSIONS else None
         if self._axes is not None and whole_fits and _kept(vectors, self._axes, k, self._length) < _ENOUGH:
             self._axes = None
-        self._rows = self._found()
+        if len(vectors) >= _LARGE * PILOT:
+            longer = descent_lists(len(vectors), k, self._missed(k))
+            self._length = longer if self._fits(self._dim, longer) else self._length
+        self._rows = self._found(self._vectors, self._length)
 
     @property
     def name(self) -> str:
@@ -57,7 +63,7 @@ class NNDescentGraph:
         if complete or self._longer == _MOST_TIMES or not self._fits(self._dim, longer):
             return False
         self._longer, self._length = self._longer + 1, longer
-        self._rows = self._found()
+        self._rows = self._found(self._vectors, self._length)
         return True
 
     @property
@@ -68,12 +74,19 @@ class NNDescentGraph:
     def _fits(self, dim: int, length: int) -> bool:
         return descent_bytes(len(self._vectors), dim, length) <= free_memory() / 2
 
-    def _found(self) -> IntArray:
+    def _missed(self, k: int) -> float:
+        """The share of the k nearest that is not found among a part of the items, with lists of a known length."""
+        part = self._vectors[_sampled(len(self._vectors), PILOT)]
+        rows = _sampled(len(part), _QUERIES)
+        wanted, _ = nearest_exactly(part[rows], part, k, rows, np.arange(len(part)))
+        return 1 - recall_of(wanted, self._found(part, pilot_lists(k))[rows])
+
+    def _found(self, vectors: NDArray[np.float32], length: int) -> IntArray:
         from pynndescent import NNDescent
 
-        vectors = self._vectors if self._axes is None else self._vectors @ self._axes
-        length = min(self._length + 1, len(vectors) - 1)
-        found = NNDescent(vectors, metric="dot", n_neighbors=length, random_state=0, n_jobs=thread_count())
+        seen = vectors if self._axes is None else vectors @ self._axes
+        length = min(length + 1, len(seen) - 1)
+        found = NNDescent(seen, metric="dot", n_neighbors=length, random_state=0, n_jobs=thread_count())
         return np.asarray(found.neighbor_graph[0])
 
 
@@ -89,7 +102,7 @@ def _kept(vectors: NDArray[np.float32], axes: NDArray[np.float32], k: int, lengt
     rows, everyone = _sampled(len(vectors), _QUERIES), np.arange(len(vectors))
     wanted, _ = nearest_exactly(vectors[rows], vectors, k, rows, everyone)
     found, _ = nearest_exactly(vectors[rows] @ axes, vectors @ axes, length, rows, everyone)
-    return float((wanted[:, :, None] == found[:, None, :]).any(axis=2).mean())
+    return recall_of(wanted, found)
 
 
 def _sampled(n: int, count: int) -> IntArray:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from entourage.neighbors import search
-from entourage.neighbors.approximate import approximate_top_k, nearest_exactly, prepared
+from entourage.neighbors.approximate import approximate_top_k, prepared
 from entourage.neighbors.choice import AUTO, EXACT, chosen
 from entourage.neighbors.copies import copies_from, distinct_neighbors
+from entourage.neighbors.reference import nearest_exactly
 from entourage.refiner.graph import Graph, most_neighbors
 from entourage.runs.streamed.work import Work
 from entourage.runtime.progress import Progress

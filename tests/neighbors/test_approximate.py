@@ -77,7 +77,7 @@ def test_what_an_index_has_lost_is_searched_exactly(items, monkeypatch):
 
 
 def test_exact_search_of_vectors_that_are_not_in_memory_finds_the_same(items, monkeypatch):
-    monkeypatch.setattr("entourage.neighbors.approximate._COLUMNS", 100)
+    monkeypatch.setattr("entourage.neighbors.reference._COLUMNS", 100)
     rank = np.argsort(np.argsort(items.ids))
     rows, similarities = nearest_exactly(items.vectors[:40], items.vectors, 7, np.arange(40), rank)
     wanted = search(items, k=7)

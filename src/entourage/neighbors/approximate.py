@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.neighbors.candidates import Candidates, Vectors
-from entourage.neighbors.choice import NN_DESCENT
+from entourage.neighbors.choice import NN_DESCENT, SPARE
 from entourage.neighbors.reference import nearest_exactly, recall_of
 from entourage.runtime.progress import Progress
 from entourage.runtime.randomness import generator
@@ -26,8 +26,6 @@ __all__ = ["approximate_top_k", "prepared"]
 
 WANTED = 0.95
 """The recall from which on a search is not widened."""
-SPARE = 12
-"""Candidates looked up beyond k, which exact similarities choose from: quantised ones put them in another order."""
 _SAMPLE = 256
 _BLOCK = 2**10  # queries at a time
 _TITLE = "searching neighbours"

@@ -12,6 +12,7 @@ __all__ = [
     "EXACT",
     "NN_DESCENT",
     "PILOT",
+    "SPARE",
     "check_by",
     "chosen",
     "descent_bytes",
@@ -30,11 +31,13 @@ _GRAPHS = {"HNSW32,SQ8": 270, "HNSW16,SQ8": 140}
 _LISTS = 4096
 DESCENT_DIMENSIONS = 128
 """NN-descent proposes candidates by so many principal directions of longer vectors."""
+SPARE = 12
+"""Candidates looked up beyond k, which exact similarities choose from: quantised ones put them in another order."""
 PILOT = 100_000
 """So many items of a larger set show first how long lists of NN-descent have to be."""
-PILOT_MISSED = 0.045
+PILOT_MISSED = 0.08
 """The share of neighbours that they miss with lists of `pilot_lists`, if nothing is known."""
-SHORTEST = 14
+_SHORTEST = 25
 _BYTES_IN_LISTS = 30  # of NN-descent, for each place in an item's list: the neighbour, candidates for it, trees
 
 
@@ -89,7 +92,8 @@ def descent_lists(n_items: int, k: int, missed: float = PILOT_MISSED) -> int:
 
     They are longer the more items there are, and the more dimensions these fill. Measured on sets that fill 64 of 128
     and of 384: among 100,000, lists of 37 miss 3.5 and 5.7 % of the 16 nearest, and lists of 46 miss 2.6 % of the
-    latter; among a million, lists of 55 miss 4.3 % of the former and lists of 63 miss 5.1 % of the latter.
+    latter; among a million, lists of 54 and 68 miss 5.0 and 2.7 % of the former, lists of 63 and 82 miss 5.1 and 2.7 %
+    of the latter. A pilot misses more than a set of its size: most of the nearest of its items are not in it.
 
     Parameters
     ----------
@@ -103,13 +107,13 @@ def descent_lists(n_items: int, k: int, missed: float = PILOT_MISSED) -> int:
 
     Examples
     --------
-    >>> [descent_lists(n, 16) for n in (10**5, 10**6)], [descent_lists(10**6, 16, missed) for missed in (0.005, 0.06)]
-    ([41, 63], [40, 69])
+    >>> [descent_lists(n, 16) for n in (10**5, 10**6)], [descent_lists(10**6, 16, missed) for missed in (0.005, 0.106)]
+    ([41, 63], [41, 68])
     """
     decades = max(math.log10(n_items) - 5, 0)
     usual = k + 25 + 22 * decades
-    harder = math.log(max(missed, 0.001) / PILOT_MISSED) / 0.045  # places in the list, at a million items
-    return max(round(usual + min(decades, 1) * harder), k + SHORTEST)
+    harder = math.log(max(missed, 0.001) / PILOT_MISSED) / 0.058  # places in the list, at a million items
+    return max(round(usual + min(decades, 1) * harder), k + _SHORTEST)
 
 
 def pilot_lists(k: int) -> int:

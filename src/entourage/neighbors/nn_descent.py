@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.neighbors.choice import DESCENT_DIMENSIONS, PILOT, descent_bytes, descent_lists, pilot_lists
+from entourage.neighbors.choice import DESCENT_DIMENSIONS, PILOT, SPARE, descent_bytes, descent_lists, pilot_lists
 from entourage.neighbors.reference import nearest_exactly, recall_of
 from entourage.runtime.extras import require
 from entourage.runtime.memory import free_memory
@@ -15,7 +15,7 @@ __all__ = ["NNDescentGraph"]
 
 _SAMPLE, _QUERIES = 2**14, 256
 _LARGE = 4  # times the items of a pilot, from which on it is worth its time
-_ENOUGH = 0.98  # of the neighbours of a sample, for what is found of those to be enough
+_ENOUGH = 0.97  # of the neighbours of a sample, for candidates along principal directions to be enough
 _MOST_TIMES = 2  # that lists are made longer
 
 
@@ -41,11 +41,12 @@ class NNDescentGraph:
         self._vectors, self._length, self._longer = vectors, descent_lists(len(vectors), k), 0
         whole_fits = self._fits(vectors.shape[1], self._length)
         self._axes = _axes(vectors, DESCENT_DIMENSIONS) if vectors.shape[1] > DESCENT_DIMENSIONS else None
-        if self._axes is not None and whole_fits and _kept(vectors, self._axes, k, self._length) < _ENOUGH:
+        if self._axes is not None and whole_fits and _kept(vectors, self._axes, k) < _ENOUGH:
             self._axes = None
         if len(vectors) >= _LARGE * PILOT:
-            longer = descent_lists(len(vectors), k, self._missed(k))
-            self._length = longer if self._fits(self._dim, longer) else self._length
+            length = descent_lists(len(vectors), k, self._missed(k))
+            if length < self._length or self._fits(self._dim, length):
+                self._length = length
         self._rows = self._found(self._vectors, self._length)
 
     @property
@@ -79,7 +80,7 @@ class NNDescentGraph:
         part = self._vectors[_sampled(len(self._vectors), PILOT)]
         rows = _sampled(len(part), _QUERIES)
         wanted, _ = nearest_exactly(part[rows], part, k, rows, np.arange(len(part)))
-        return 1 - recall_of(wanted, self._found(part, pilot_lists(k))[rows])
+        return 1 - recall_of(wanted, self._found(part, pilot_lists(k))[rows][:, : k + SPARE])
 
     def _found(self, vectors: NDArray[np.float32], length: int) -> IntArray:
         from pynndescent import NNDescent
@@ -97,11 +98,13 @@ def _axes(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(axes[:, -count:], np.float32)
 
 
-def _kept(vectors: NDArray[np.float32], axes: NDArray[np.float32], k: int, length: int) -> float:
-    """The share of the k nearest of a sample that is among its `length` nearest along the axes."""
+def _kept(vectors: NDArray[np.float32], axes: NDArray[np.float32], k: int) -> float:
+    """The share of the k nearest of a sample that is among the candidates along the axes, at best."""
     rows, everyone = _sampled(len(vectors), _QUERIES), np.arange(len(vectors))
     wanted, _ = nearest_exactly(vectors[rows], vectors, k, rows, everyone)
-    found, _ = nearest_exactly(vectors[rows] @ axes, vectors @ axes, length, rows, everyone)
+    seen = vectors @ axes
+    seen /= np.maximum(np.linalg.norm(seen, axis=1, keepdims=True), 1e-12)  # as pynndescent does
+    found, _ = nearest_exactly(seen[rows], seen, k + SPARE - 1, rows, everyone)  # one is the item itself
     return recall_of(wanted, found)
 
 

@@ -5,6 +5,7 @@ dimensions.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -93,6 +94,9 @@ class Service:
         ids = None if request.ids is None else _column(request.ids)
         if ids is not None and len(ids) != len(vectors):
             raise InputError(f"there are {len(ids):,} ids for {len(vectors):,} vectors; give one for each")
+        repeated = [each for each, times in Counter(request.ids or ()).items() if times > 1]
+        if repeated:
+            raise InputError(f"the id {repeated[0]!r} is given twice; give each item its own")
         self.gallery.encoder.checked_size(as_embeddings(vectors).dim, "the vectors")  # before others wait for it
         return PendingChange(vectors, request.ids)
 
@@ -100,7 +104,7 @@ class Service:
         """The change that removes an item."""
         digits = name.removeprefix("-")
         number = not self.gallery.has_texts and digits.isascii() and digits.isdigit() and len(digits) < 20
-        if _CUT_OFF in name:
+        if _CUT_OFF in name or (number and abs(int(name)) >= 2**63):
             raise no_such_item(name)
         return PendingChange(None, [int(name) if number else name])
 

@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 from starlette.exceptions import HTTPException
 
+from entourage.errors import FileError
 from entourage.refiner.gallery import Gallery, Report
 from entourage.serve.limits import Limits
 
@@ -92,8 +93,7 @@ class Writer:
         changes = self._next_together()
         self._making = len(changes)
         try:
-            wanted = [each for each in changes if each.done.set_running_or_notify_cancel()]
-            self._make_or_refuse([each for each in wanted if not self._refused(each)])
+            self._make_or_refuse([each for each in changes if each.done.set_running_or_notify_cancel()])
         finally:
             self._making = 0
 
@@ -114,45 +114,60 @@ class Writer:
 
     def _refused(self, change: PendingChange) -> bool:
         """Whether a change was answered, as there is nothing to remove."""
-        missing = [] if change.vectors is not None else [each for each in change.ids or () if each not in self._gallery]
-        if missing:
-            change.done.set_exception(no_such_item(str(missing[0])))
-        return bool(missing)
+        if change.vectors is not None or not change.ids:
+            return False
+        missing = np.flatnonzero(~self._gallery.has(change.ids))
+        if len(missing):
+            change.done.set_exception(no_such_item(str(change.ids[missing[0]])))
+        return bool(len(missing))
 
     def _make_or_refuse(self, changes: list[PendingChange]) -> None:
-        """Make changes together; where that fails, one by one, so that only those are refused that deserve it."""
+        """Make changes together; where that fails, half of them at a time, so that only those are refused at fault.
+
+        What fails on the disk, or after it was made, is not tried again: it might then be made twice.
+        """
+        before = self._gallery.version
         try:
-            if changes:
-                self._make(dict(zip(changes, self._names(changes), strict=True)))
+            wanted = [each for each in changes if not self._refused(each)]
+            if wanted:
+                self._make(wanted)
         except Exception as error:
-            if len(changes) == 1:
-                changes[0].done.set_exception(error)
+            left = [each for each in changes if not each.done.done()]
+            if len(left) == 1 or isinstance(error, FileError) or self._gallery.version != before:
+                for each in left:
+                    each.done.set_exception(error)
             else:
-                for each in changes:
-                    self._make_or_refuse([each])
+                self._make_or_refuse(left[: len(left) // 2])
+                self._make_or_refuse(left[len(left) // 2 :])
+
+    def _make(self, changes: list[PendingChange]) -> None:
+        names = self._names(changes)
+        added = [(each.vectors, ids) for each, ids in zip(changes, names, strict=True) if each.vectors is not None]
+        removed = [ids for each, ids in zip(changes, names, strict=True) if each.vectors is None]
+        new = list(chain(*(ids for _, ids in added)))
+        numbered = changes[0].ids is None
+        known = np.zeros(len(new), bool) if numbered else self._gallery.has(new)
+        report = self._gallery.change(
+            np.concatenate([vectors for vectors, _ in added]) if added else None,
+            None if numbered else new or None,
+            remove=list(chain(*removed)),
+        )
+        self._count(report)
+        start = 0
+        for each, ids in zip(changes, names, strict=True):
+            added_here = 0 if each.vectors is None else len(ids)
+            updated = int(known[start : start + added_here].sum())
+            start += added_here
+            own = report._replace(added=added_here - updated, updated=updated, removed=len(ids) - added_here)
+            each.done.set_result(Done(own, ids))
 
     def _names(self, changes: list[PendingChange]) -> list[list[Id]]:
-        """The ids of the items of each; where some have none, nobody has, and all get the next numbers."""
+        """The ids of the items of each; where one has none, nobody has, and all get the next numbers."""
         given = [each.ids for each in changes if each.ids is not None]
         if given:
             return given
-        ends = (self._gallery.next_number + np.cumsum([each.count for each in changes])).tolist()
-        return [list(range(end - each.count, end)) for each, end in zip(changes, ends, strict=True)]
-
-    def _make(self, changes: dict[PendingChange, list[Id]]) -> None:
-        added = {each: ids for each, ids in changes.items() if each.vectors is not None}
-        updated = {each: sum(name in self._gallery for name in ids) for each, ids in added.items()}
-        report = self._gallery.change(
-            np.concatenate([each.vectors for each in added if each.vectors is not None]) if added else None,
-            list(chain(*added.values())) or None,
-            remove=list(chain(*(ids for each, ids in changes.items() if each not in added))),
-        )
-        self._count(report)
-        for each, ids in changes.items():
-            known = updated.get(each, 0)
-            counts = (len(ids) - known, known, 0) if each in added else (0, 0, len(ids))
-            own = report._replace(**dict(zip(("added", "updated", "removed"), counts, strict=True)))
-            each.done.set_result(Done(own, ids))
+        begins = list(accumulate((each.count for each in changes), initial=self._gallery.next_number))
+        return [list(range(*ends)) for ends in pairwise(begins)]
 
 
 def no_such_item(name: str) -> HTTPException:

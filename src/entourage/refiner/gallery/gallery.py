@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage.errors import FileError, InputError, few
 from entourage.refiner.estimator import ContextRefiner
@@ -94,8 +95,14 @@ class Gallery:
         return len(self._view.ids)
 
     def __contains__(self, each: int | str) -> bool:
+        return bool(self.has([each])[0])
+
+    def has(self, ids: list[int] | list[str]) -> NDArray[np.bool_]:
+        """(n,) whether there is an item of each id; all of one kind."""
         view = self._view
-        return isinstance(each, str) == view.has_texts and bool(view.rows_of(np.array([each]))[0] >= 0)
+        if not ids or isinstance(ids[0], str) != view.has_texts:
+            return np.zeros(len(ids), bool)
+        return np.asarray(view.rows_of(np.array(ids)) >= 0)
 
     def __repr__(self) -> str:
         dim = "any number of" if self.dim is None else self.dim

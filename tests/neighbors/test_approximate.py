@@ -173,6 +173,16 @@ def test_nn_descent_looks_at_principal_directions_if_neighbours_are_the_same_the
     assert graph._dim == directions and ("in 128 principal directions" in graph.name) == (directions == 128)
 
 
+@pytest.mark.parametrize(("fall", "noise"), [(0.5, 0.0), (0.7, 0.1), (0.8, 0.05)])
+def test_principal_directions_are_left_where_they_cannot_find_enough(fall, noise):
+    """Spectra that fall slowly: 128 of 384 directions hold most of an item, and not its order of neighbours."""
+    pytest.importorskip("pynndescent")
+    draw = np.random.default_rng(0)
+    vectors = draw.normal(size=(4000, 384)) * np.arange(1, 385) ** -fall + noise * draw.normal(size=(4000, 384))
+    found = search(Embeddings.from_vectors(vectors.astype(np.float32)), k=16, by="nn-descent")
+    assert float(found.method.split("recall ")[1].split()[0]) >= 0.95, found.method
+
+
 @pytest.mark.parametrize("hard", [False, True])
 def test_a_part_of_a_large_set_shows_how_long_lists_of_nn_descent_must_be(items, monkeypatch, hard):
     from entourage.neighbors import nn_descent

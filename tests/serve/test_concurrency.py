@@ -90,8 +90,8 @@ def test_changes_that_wait_are_made_together_and_answered_each_for_itself(galler
         assert begun.wait(60)
         answers = {name: pool.submit(client.request, *each[:2], json=each[2]) for name, each in wanted.items()}
         again = pool.submit(client.delete, "/items/3")
-        for _ in range(600):  # all but the one of another size, which is refused before it waits
-            if "entourage_changes_waiting 7" in client.get("/metrics").text:
+        for _ in range(600):  # all but the last two, which are refused before they wait
+            if "entourage_changes_waiting 6" in client.get("/metrics").text:
                 break
             time.sleep(0.05)
         go_on.set()

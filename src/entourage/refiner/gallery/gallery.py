@@ -5,6 +5,7 @@ M items, N queries, d dimensions.
 
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -97,7 +98,7 @@ class Gallery:
     def __contains__(self, each: int | str) -> bool:
         return bool(self.has([each])[0])
 
-    def has(self, ids: list[int] | list[str]) -> NDArray[np.bool_]:
+    def has(self, ids: Sequence[int | str]) -> NDArray[np.bool_]:
         """(n,) whether there is an item of each id; all of one kind."""
         view = self._view
         if not ids or isinstance(ids[0], str) != view.has_texts:

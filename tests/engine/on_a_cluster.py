@@ -33,9 +33,9 @@ def cluster():
     from ray.cluster_utils import Cluster
 
     nodes = started(lambda: Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False}))
+    ray.init(address=nodes.address, log_to_driver=False)  # while there is one node: a process ends with its own
     started(lambda: nodes.add_node(**SMALL))
     nodes.wait_for_nodes()
-    ray.init(address=nodes.address, log_to_driver=False)
     yield nodes
     ray.shutdown()
     nodes.shutdown()
@@ -101,6 +101,17 @@ def test_what_is_built_in_stays_as_it_is(tmp_path):
     pytest.importorskip("ray", reason="the package ray is not installed: pip install 'entourage[ray]'")
     refine_on_ray(StreamedRequest(str(fill(tmp_path / "x", some(240))), tmp_path / "y"), partitions=2)
     assert isinstance(print, BuiltinFunctionType)  # with another one, NN-descent could not be compiled
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_that_runs_here_by_chance_is_left_alone(tmp_path, cluster):
+    """It is used only if its address is given: another's cluster may hold other packages, or none of the memory."""
+    source = fill(tmp_path / "x", some(240))
+    command = [sys.executable, "-m", "entourage", "refine", str(source), "--engine", "ray", "--out", str(tmp_path / "y")]
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert ended.returncode == 0, ended.stderr
+    check_refined(source, tmp_path / "y")
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -8,6 +8,7 @@ from tests.refiner.samples import clusters
 
 from entourage.errors import InputError, MissingExtra
 from entourage.neighbors import choice, search
+from entourage.neighbors.choice import PILOT_MISSED
 from entourage.neighbors.reference import nearest_exactly
 from entourage.values import Embeddings
 
@@ -152,7 +153,7 @@ def test_nn_descent_is_widened_as_far_as_memory_allows(monkeypatch, gigabytes, t
     monkeypatch.setattr("entourage.neighbors.nn_descent.require", lambda *named: None)
     monkeypatch.setattr("entourage.neighbors.nn_descent._axes", lambda vectors, count: np.zeros((384, count)))
     monkeypatch.setattr("entourage.neighbors.nn_descent._kept", lambda *given: 0.5)
-    monkeypatch.setattr(NNDescentGraph, "_missed", lambda graph, k: 0.045)
+    monkeypatch.setattr(NNDescentGraph, "_missed", lambda graph, k: PILOT_MISSED)
     monkeypatch.setattr("entourage.neighbors.nn_descent.free_memory", lambda: gigabytes * 1e9)
     graph = NNDescentGraph(np.broadcast_to(np.float32(0), (10**6, 384)), 16)
     while graph.widen():

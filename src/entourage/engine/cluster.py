@@ -87,7 +87,7 @@ def ray_cluster(address: str | None, gpus: bool = False) -> Iterator[RayCluster]
     ----------
     address : str, optional
         HOST:PORT of its head, ray://HOST:PORT of its client server, or "auto". None: RAY_ADDRESS if it is set, else
-        this machine alone. A connection that the process has already is used as it is.
+        a cluster of this machine, started for it. A connection that the process has already is used as it is.
     gpus : bool
         Whether tasks are given graphics cards, a card each, where there are any.
     """
@@ -98,8 +98,10 @@ def ray_cluster(address: str | None, gpus: bool = False) -> Iterator[RayCluster]
     if ray.is_initialized():
         yield RayCluster(gpus)
         return
-    if address not in (None, "auto", "local"):
-        _check_reachable(str(address))
+    # Given none, Ray would look for one that somebody started on this machine.
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    if address not in ("auto", "local"):
+        _check_reachable(address)
     try:
         with _ray_faults(ray, address):
             ray.init(address=address, log_to_driver=False, **_of_this_machine(address))
@@ -110,9 +112,9 @@ def ray_cluster(address: str | None, gpus: bool = False) -> Iterator[RayCluster]
         ray.shutdown()
 
 
-def _of_this_machine(address: str | None) -> dict[str, Any]:
+def _of_this_machine(address: str) -> dict[str, Any]:
     """How a cluster is started where there is none: without a web page, and nothing is told to anybody."""
-    if address not in (None, "local") or os.environ.get("RAY_ADDRESS"):
+    if address != "local":
         return {}
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     return {"include_dashboard": False, "object_store_memory": _OBJECT_STORE}

@@ -99,7 +99,17 @@ class Gallery:
         return bool(self.has([each])[0])
 
     def has(self, ids: Sequence[int | str]) -> NDArray[np.bool_]:
-        """(n,) whether there is an item of each id; all of one kind."""
+        """Tell of each id whether there is an item of it.
+
+        Parameters
+        ----------
+        ids : sequence of int or of str
+            n ids, all of one kind.
+
+        Returns
+        -------
+        array of bool, shape (n,)
+        """
         view = self._view
         if not ids or isinstance(ids[0], str) != view.has_texts:
             return np.zeros(len(ids), bool)

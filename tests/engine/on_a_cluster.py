@@ -33,12 +33,10 @@ def cluster():
     from ray.cluster_utils import Cluster
 
     nodes = started(lambda: Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False}))
-    ray.init(address=nodes.address, log_to_driver=False)  # while there is one node: a process ends with its own
     started(lambda: nodes.add_node(**SMALL))
     nodes.wait_for_nodes()
-    yield nodes
-    ray.shutdown()
-    nodes.shutdown()
+    ray.init(address=nodes.address, log_to_driver=False)
+    return nodes  # ended at the exit of this process, which that may end in turn: after the results have been told
 
 
 def started(start):

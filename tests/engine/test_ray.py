@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from tests.cli.shop import run
@@ -18,16 +19,21 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("marked", ["not attack", pytest.param("attack", marks=pytest.mark.attack)])
-def test_on_a_cluster(marked):
+def test_on_a_cluster(marked, tmp_path):
     """Apart from all others: Ray ends a process that loses its node, and leaves threads that do not bear a fork."""
     pytest.importorskip("ray", reason="the package ray is not installed: pip install 'entourage[ray]'")
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", marked]
+    report = tmp_path / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", marked]
     ended = subprocess.run(
-        [*command, str(HERE / "on_a_cluster.py")], cwd=HERE.parents[1], capture_output=True, text=True, timeout=3600
-    )
-    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
-    if " skipped" in ended.stdout.splitlines()[-1]:
-        pytest.skip(ended.stdout[-500:])
+        [*command, f"--junitxml={report}", str(HERE / "on_a_cluster.py")],
+        cwd=HERE.parents[1], capture_output=True, text=True, timeout=3600,
+    )  # fmt: skip
+    assert report.exists(), ended.stdout[-4000:] + ended.stderr[-2000:]
+    (results,) = ElementTree.parse(report).getroot()
+    counts = {kind: int(results.get(kind)) for kind in ("tests", "failures", "errors", "skipped")}
+    assert counts["tests"] and not counts["failures"] + counts["errors"], ended.stdout[-4000:]
+    if counts["skipped"]:
+        pytest.skip("; ".join({each.get("message") for each in results.iter("skipped")}))
 
 
 def test_without_the_package_the_pip_line_is_told(tmp_path, monkeypatch):

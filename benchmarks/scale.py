@@ -152,7 +152,7 @@ def graph_of_pynndescent(path: Path) -> dict:
     from entourage.runtime.threads import thread_count
 
     vectors = _loaded(path)
-    options = {"metric": "dot", "n_neighbors": NEIGHBORS + 1, "random_state": 0, "n_jobs": thread_count()}
+    options = {"metric": "euclidean", "n_neighbors": NEIGHBORS + 1, "random_state": 0, "n_jobs": thread_count()}
     with measured() as compiling:
         NNDescent(vectors[:5000], **options)
     best: dict = {}

@@ -105,7 +105,8 @@ def test_what_is_built_in_stays_as_it_is(tmp_path):
 def test_a_cluster_that_runs_here_by_chance_is_left_alone(tmp_path, cluster):
     """It is used only if its address is given: another's cluster may hold other packages, or none of the memory."""
     source = fill(tmp_path / "x", some(240))
-    command = [sys.executable, "-m", "entourage", "refine", str(source), "--engine", "ray", "--out", str(tmp_path / "y")]
+    command = [sys.executable, "-m", "entourage", "refine", str(source), "--engine", "ray"]
+    command += ["--out", str(tmp_path / "y")]
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert ended.returncode == 0, ended.stderr

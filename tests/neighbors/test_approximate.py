@@ -131,6 +131,14 @@ def test_of_both_nn_descent_is_taken_where_its_lists_fit_into_memory(monkeypatch
     assert of_million(one_set=False, memory=4e9) == "HNSW32,SQ8"
 
 
+class NothingKept:
+    def __init__(self, vectors, k):
+        pass
+
+    def along(self, axes):
+        return 0.5
+
+
 @pytest.mark.parametrize(
     ("gigabytes", "tried"),
     [
@@ -151,8 +159,8 @@ def test_nn_descent_is_widened_as_far_as_memory_allows(monkeypatch, gigabytes, t
 
     monkeypatch.setattr(NNDescentGraph, "_found", found)
     monkeypatch.setattr("entourage.neighbors.nn_descent.require", lambda *named: None)
-    monkeypatch.setattr("entourage.neighbors.nn_descent._axes", lambda vectors, count: np.zeros((384, count)))
-    monkeypatch.setattr("entourage.neighbors.nn_descent._kept", lambda *given: 0.5)
+    monkeypatch.setattr("entourage.neighbors.nn_descent._axes", lambda vectors: np.zeros((384, 384)))
+    monkeypatch.setattr("entourage.neighbors.nn_descent._Kept", NothingKept)
     monkeypatch.setattr(NNDescentGraph, "_missed", lambda graph, k: PILOT_MISSED)
     monkeypatch.setattr("entourage.neighbors.nn_descent.free_memory", lambda: gigabytes * 1e9)
     graph = NNDescentGraph(np.broadcast_to(np.float32(0), (10**6, 384)), 16)
@@ -161,7 +169,7 @@ def test_nn_descent_is_widened_as_far_as_memory_allows(monkeypatch, gigabytes, t
     assert seen == tried
 
 
-@pytest.mark.parametrize(("filled", "directions"), [(20, 128), (400, 400)])
+@pytest.mark.parametrize(("filled", "directions"), [(20, 64), (100, 128), (400, 400)])
 def test_nn_descent_looks_at_principal_directions_if_neighbours_are_the_same_there(monkeypatch, filled, directions):
     from entourage.neighbors.nn_descent import NNDescentGraph
 
@@ -171,7 +179,8 @@ def test_nn_descent_looks_at_principal_directions_if_neighbours_are_the_same_the
     monkeypatch.setattr(NNDescentGraph, "_found", lambda graph, vectors, length: np.empty((1, length), np.int32))
     monkeypatch.setattr("entourage.neighbors.nn_descent.require", lambda *named: None)
     graph = NNDescentGraph(vectors, 10)
-    assert graph._dim == directions and ("in 128 principal directions" in graph.name) == (directions == 128)
+    assert graph._dim == directions
+    assert (f"in {directions} principal directions" in graph.name) == (directions < 400)
 
 
 @pytest.mark.parametrize(("fall", "noise"), [(0.5, 0.0), (0.7, 0.1), (0.8, 0.05)])

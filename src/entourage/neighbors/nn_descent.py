@@ -15,18 +15,21 @@ __all__ = ["NNDescentGraph"]
 
 _SAMPLE, _QUERIES = 2**14, 256
 _LARGE = 4  # times the items of a pilot, from which on it is worth its time
-_ENOUGH = 0.97  # of the neighbours of a sample, for candidates along principal directions to be enough
+# Of the neighbours of a sample, the share for candidates along so many principal directions to be enough. Twice as many
+# directions take a seventh more time, and candidates that are lost need longer lists, which take more.
+_ENOUGH = {64: 0.99, DESCENT_DIMENSIONS: 0.97}
 _MOST_TIMES = 2  # that lists are made longer
 
 
 class NNDescentGraph:
     """The neighbourhood graph of a set, by pynndescent.
 
-    As its lists are only candidates, which exact similarities put in order, it looks at the 128 principal directions of
-    long vectors alone, if the neighbours of a sample are the same there: most of its time goes with the number of
-    dimensions. How long its lists have to be depends on how many dimensions the items fill: of a large set, a part is
-    searched first, which shows it. Where too few neighbours are found nevertheless, lists are made longer, as far as
-    half of the free memory allows.
+    As its lists are only candidates, which exact similarities put in order, it looks at 64 or 128 principal directions
+    of longer vectors alone, if the neighbours of a sample are the same there: its time and memory grow with the number
+    of dimensions. Of unit vectors, the nearest in Euclidean distance are the most similar; pynndescent finds them in
+    four fifths of the time it takes with inner products. How long its lists have to be depends on how many dimensions
+    the items fill: of a large set, a part is searched first, which shows it. Where too few neighbours are found
+    nevertheless, lists are made longer, as far as half of the free memory allows.
 
     Parameters
     ----------
@@ -39,10 +42,7 @@ class NNDescentGraph:
     def __init__(self, vectors: NDArray[np.float32], k: int) -> None:
         require("pynndescent", "search by NN-descent")
         self._vectors, self._length, self._longer = vectors, descent_lists(len(vectors), k), 0
-        whole_fits = self._fits(vectors.shape[1], self._length)
-        self._axes = _axes(vectors, DESCENT_DIMENSIONS) if vectors.shape[1] > DESCENT_DIMENSIONS else None
-        if self._axes is not None and whole_fits and _kept(vectors, self._axes, k) < _ENOUGH:
-            self._axes = None
+        self._axes = self._directions(k)
         if len(vectors) >= _LARGE * PILOT:
             length = descent_lists(len(vectors), k, self._missed(k))
             if length < self._length or self._fits(self._dim, length):
@@ -51,7 +51,7 @@ class NNDescentGraph:
 
     @property
     def name(self) -> str:
-        directions = f" in {DESCENT_DIMENSIONS} principal directions" if self._axes is not None else ""
+        directions = f" in {self._dim} principal directions" if self._axes is not None else ""
         return f"NN-descent{directions}, lists of {self._rows.shape[1]}"
 
     def of(self, queries: NDArray[np.float32], rows: slice | IntArray, k: int) -> IntArray:
@@ -70,7 +70,19 @@ class NNDescentGraph:
     @property
     def _dim(self) -> int:
         """How many dimensions it looks at."""
-        return DESCENT_DIMENSIONS if self._axes is not None else self._vectors.shape[1]
+        return int((self._vectors if self._axes is None else self._axes).shape[1])
+
+    def _directions(self, k: int) -> NDArray[np.float32] | None:
+        """(d, 64 or 128) the fewest principal directions that show enough of the neighbours; None: all are needed."""
+        dim = self._vectors.shape[1]
+        fewer = {count: enough for count, enough in _ENOUGH.items() if count < dim}
+        if not fewer:
+            return None
+        axes, kept = _axes(self._vectors), _Kept(self._vectors, k)
+        for count, enough in fewer.items():
+            if kept.along(axes[:, -count:]) >= enough:
+                return axes[:, -count:]
+        return None if self._fits(dim, self._length) else axes[:, -max(fewer) :]
 
     def _fits(self, dim: int, length: int) -> bool:
         return descent_bytes(len(self._vectors), dim, length) <= free_memory() / 2
@@ -85,27 +97,38 @@ class NNDescentGraph:
     def _found(self, vectors: NDArray[np.float32], length: int) -> IntArray:
         from pynndescent import NNDescent
 
-        seen = vectors if self._axes is None else vectors @ self._axes
+        seen = vectors if self._axes is None else _along(vectors, self._axes)
         length = min(length + 1, len(seen) - 1)
-        found = NNDescent(seen, metric="dot", n_neighbors=length, random_state=0, n_jobs=thread_count())
+        found = NNDescent(seen, metric="euclidean", n_neighbors=length, random_state=0, n_jobs=thread_count())
         return np.asarray(found.neighbor_graph[0])
 
 
-def _axes(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """(d, count) the directions in which a sample is largest."""
+class _Kept:
+    """The share of the k nearest of a sample that is among the candidates along some directions, at best."""
+
+    def __init__(self, vectors: NDArray[np.float32], k: int) -> None:
+        self._vectors, self._k = vectors, k
+        self._rows, self._everyone = _sampled(len(vectors), _QUERIES), np.arange(len(vectors))
+        self._wanted, _ = nearest_exactly(vectors[self._rows], vectors, k, self._rows, self._everyone)
+
+    def along(self, axes: NDArray[np.float32]) -> float:
+        seen, rows = _along(self._vectors, axes), self._rows
+        count = self._k + SPARE - 1  # one is the item itself
+        return recall_of(self._wanted, nearest_exactly(seen[rows], seen, count, rows, self._everyone)[0])
+
+
+def _axes(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(d, d) the principal directions of a sample, those in which it is largest last."""
     sample = vectors[_sampled(len(vectors), _SAMPLE)]
-    _, axes = np.linalg.eigh(sample.T @ sample)  # the largest last
-    return np.ascontiguousarray(axes[:, -count:], np.float32)
+    _, axes = np.linalg.eigh(sample.T @ sample)
+    return np.asarray(axes, np.float32)
 
 
-def _kept(vectors: NDArray[np.float32], axes: NDArray[np.float32], k: int) -> float:
-    """The share of the k nearest of a sample that is among the candidates along the axes, at best."""
-    rows, everyone = _sampled(len(vectors), _QUERIES), np.arange(len(vectors))
-    wanted, _ = nearest_exactly(vectors[rows], vectors, k, rows, everyone)
+def _along(vectors: NDArray[np.float32], axes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(N, count) unit vectors of what vectors have along axes (d, count)."""
     seen = vectors @ axes
-    seen /= np.maximum(np.linalg.norm(seen, axis=1, keepdims=True), 1e-12)  # as pynndescent does
-    found, _ = nearest_exactly(seen[rows], seen, k + SPARE - 1, rows, everyone)  # one is the item itself
-    return recall_of(wanted, found)
+    seen /= np.maximum(np.linalg.norm(seen, axis=1, keepdims=True), 1e-12)
+    return seen
 
 
 def _sampled(n: int, count: int) -> IntArray:

@@ -1,6 +1,7 @@
 """Outputs appear whole or not at all; nothing is left beside them."""
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -46,6 +47,27 @@ def test_a_failed_file_leaves_everything_as_it_was(tmp_path, failure, before):
         raise failure
     assert names(tmp_path) == (["out.txt"] if before else [])
     assert not before or target.read_text() == before
+
+
+@pytest.mark.parametrize("step", ["restore", "empty", "abandon"])
+@pytest.mark.parametrize("outputs", [["out.txt"], ["out.txt", "more.txt"]])
+def test_ctrl_c_at_the_end_leaves_nothing_beside_the_outputs(tmp_path, monkeypatch, step, outputs):
+    """A Ctrl-C at whatever step of the end waits until all of them are in order."""
+    begun = getattr(Claim, step)
+
+    def interrupted(claim):
+        signal.raise_signal(signal.SIGINT)
+        begun(claim)
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), Outputs(overwrite=False) as together:
+            for name in outputs:
+                together.file(tmp_path / name).write_text("new")
+            monkeypatch.setattr(Claim, step, interrupted)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert names(tmp_path) == sorted(outputs)
 
 
 def test_a_file_is_as_readable_as_any_other(tmp_path, common_umask):

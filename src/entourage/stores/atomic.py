@@ -24,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from entourage.runtime.interrupts import without_interruption
 from entourage.stores.changes import claimed, finish, put_all_in_place
 from entourage.stores.claims import Claim
 from entourage.stores.journal import to_disk
@@ -87,7 +88,8 @@ class Outputs:
         return new
 
     def _claim(self, path: Path) -> Path:
-        self._claims.append(claimed(path))
+        with without_interruption():  # or its folder would be left behind
+            self._claims.append(claimed(path))
         return self._claims[-1].new
 
     def __enter__(self) -> "Outputs":
@@ -104,14 +106,18 @@ class Outputs:
                     check()
                 put_all_in_place(self._claims, overwrite=self.overwrite)
         finally:
-            try:
-                finish(self._claims)  # where Ctrl-C came between two of them
-            except BaseException:
-                for claim in self._claims:  # it is decided: whoever comes next finishes it
-                    claim.abandon()
-                raise
-            for claim in reversed(self._claims):
-                claim.release()
+            with without_interruption():
+                self._put_in_order()
+
+    def _put_in_order(self) -> None:
+        try:
+            finish(self._claims)  # where Ctrl-C came between two of them
+        except BaseException:
+            for claim in self._claims:  # it is decided: whoever comes next finishes it
+                claim.abandon()
+            raise
+        for claim in reversed(self._claims):
+            claim.release()
 
 
 @contextmanager
@@ -158,11 +164,12 @@ def new_folder(path: StrPath, *, overwrite: bool = False) -> Iterator[Path]:
 
 def delete(path: StrPath) -> None:
     """Delete a folder of ours; whoever is killed meanwhile leaves all of it or nothing."""
-    claim = claimed(path)
-    try:
-        claim.delete()
-    finally:
-        claim.release()
+    with without_interruption():
+        claim = claimed(path)
+        try:
+            claim.delete()
+        finally:
+            claim.release()
 
 
 def _complete(new: Path) -> None:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from entourage.errors import FileError
+from entourage.runtime.interrupts import without_interruption
 from entourage.stores.exchange import exchange
 from entourage.stores.paths import StrPath, resolved
 
@@ -132,13 +133,14 @@ class Claim:
 
     def release(self) -> None:
         """Leave nothing but the output."""
-        try:
-            self.restore()
-            self.empty()
-            with suppress(OSError):  # what cannot be deleted is found by the next one
-                self.staging.rmdir()
-        finally:
-            self.abandon()
+        with without_interruption():
+            try:
+                self.restore()
+                self.empty()
+                with suppress(OSError):  # what cannot be deleted is found by the next one
+                    self.staging.rmdir()
+            finally:
+                self.abandon()
 
     def abandon(self) -> None:
         """Leave everything as it is, for the next one to put in order."""

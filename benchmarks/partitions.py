@@ -6,9 +6,9 @@
 Vectors are drawn, written as Parquet shards, read, clustered and sorted into partitions by the code that does so on a
 cluster (src/entourage/engine), here in one process. Then the 16 nearest neighbours of 256 items are found exactly, and
 it is counted how many of them lie in the S partitions nearest to the item's own: each partition that is searched is
-searched exactly, so this is the recall of the graph. What was measured of other sets stays in the table. Two kinds of sets: classes of about 16 items around centres that
+searched exactly, so this is the recall of the graph. Two kinds of sets: classes of about 16 items around centres that
 are spread evenly in 64 dimensions, the hardest case there is for partitions; and the same with centres in groups of
-groups, as real sets have them. The table goes into docs/scaling.md.
+groups, as real sets have them. The table goes into docs/scaling.md; what was measured of other sets stays in it.
 """
 
 import argparse

@@ -36,7 +36,7 @@ def cluster():
     started(lambda: nodes.add_node(**SMALL))
     nodes.wait_for_nodes()
     ray.init(address=nodes.address, log_to_driver=False)
-    return nodes  # ended at the exit of this process, which that may end in turn: after the results have been told
+    return nodes  # not shut down here: Ray may end this process when a node goes, and the report must be written first
 
 
 def started(start):
@@ -104,12 +104,16 @@ def test_what_is_built_in_stays_as_it_is(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_that_runs_here_by_chance_is_left_alone(tmp_path, cluster):
     """It is used only if its address is given: another's cluster may hold other packages, or none of the memory."""
+    from ray._private import state as ray_state
+
     source = fill(tmp_path / "x", some(240))
     command = [sys.executable, "-m", "entourage", "refine", str(source), "--engine", "ray"]
     command += ["--out", str(tmp_path / "y")]
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    jobs = len(ray_state.jobs())
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert ended.returncode == 0, ended.stderr
+    assert len(ray_state.jobs()) == jobs  # of the cluster that this process is connected to
     check_refined(source, tmp_path / "y")
 
 

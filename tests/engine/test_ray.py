@@ -1,8 +1,11 @@
 """Ray: what is refused before a cluster is started, and on_a_cluster.py in a process of its own."""
 
+import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from xml.etree import ElementTree
@@ -23,11 +26,13 @@ def test_on_a_cluster(marked, tmp_path):
     """Apart from all others: Ray ends a process that loses its node, and leaves threads that do not bear a fork."""
     pytest.importorskip("ray", reason="the package ray is not installed: pip install 'entourage[ray]'")
     report = tmp_path / "report.xml"
+    own = tempfile.mkdtemp(prefix="ray")  # a short name, as sockets need; elsewhere others would find the address there
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", marked]
     ended = subprocess.run(
         [*command, f"--junitxml={report}", str(HERE / "on_a_cluster.py")],
-        cwd=HERE.parents[1], capture_output=True, text=True, timeout=3600,
+        cwd=HERE.parents[1], capture_output=True, text=True, timeout=3600, env=os.environ | {"RAY_TMPDIR": own},
     )  # fmt: skip
+    shutil.rmtree(own, ignore_errors=True)
     assert report.exists(), ended.stdout[-4000:] + ended.stderr[-2000:]
     (results,) = ElementTree.parse(report).getroot()
     counts = {kind: int(results.get(kind)) for kind in ("tests", "failures", "errors", "skipped")}
@@ -52,7 +57,7 @@ def test_an_address_without_a_cluster_is_refused_at_once(tmp_path, monkeypatch, 
         address = address.format(free=free.getsockname()[1])
     begun = time.monotonic()
     with pytest.raises(StoreError, match=r"no Ray cluster answers at|--ray-address is") as refused:
-        _check_reachable(address)
+        _check_reachable(address, "--ray-address")
     assert time.monotonic() - begun < 6 and address in str(refused.value)
 
 

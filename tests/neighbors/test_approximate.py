@@ -143,8 +143,8 @@ class NothingKept:
     ("gigabytes", "tried"),
     [
         (2 * 9.0, [(384, 63), (384, 88), (384, 123)]),
-        (2 * 5.2, [(384, 63)]),
-        (2 * 4.8, [(128, 63), (128, 88), (128, 123)]),  # whole vectors would not fit
+        (2 * 3.6, [(384, 63)]),
+        (2 * 3.4, [(128, 63), (128, 88)]),  # whole vectors would not fit
         (2 * 3.0, [(128, 63)]),
     ],
 )
@@ -183,13 +183,41 @@ def test_nn_descent_looks_at_principal_directions_if_neighbours_are_the_same_the
     assert (f"in {directions} principal directions" in graph.name) == (directions < 400)
 
 
-@pytest.mark.parametrize(("fall", "noise"), [(0.5, 0.0), (0.7, 0.1), (0.8, 0.05)])
-def test_principal_directions_are_left_where_they_cannot_find_enough(fall, noise):
-    """Spectra that fall slowly: 128 of 384 directions hold most of an item, and not its order of neighbours."""
+@pytest.mark.parametrize(("dim", "directions"), [(64, None), (100, None), (384, 128)])
+def test_whole_vectors_that_do_not_fit_are_seen_along_as_many_directions_as_there_may_be(monkeypatch, dim, directions):
+    from entourage.neighbors.nn_descent import NNDescentGraph
+
+    vectors = np.random.default_rng(0).normal(size=(2000, dim)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    monkeypatch.setattr(NNDescentGraph, "_found", lambda graph, vectors, length: np.empty((1, length), np.int32))
+    monkeypatch.setattr("entourage.neighbors.nn_descent.require", lambda *named: None)
+    monkeypatch.setattr("entourage.neighbors.nn_descent._Kept", NothingKept)
+    monkeypatch.setattr("entourage.neighbors.nn_descent.free_memory", lambda: 0)
+    assert NNDescentGraph(vectors, 10)._dim == (directions or dim)
+
+
+def test_items_that_have_nothing_along_the_directions_are_not_near_to_everybody(monkeypatch):
+    """As those of sparse features with one of their own: to a vector of zeros, all are nearer than to each other."""
+    pytest.importorskip("pynndescent")
+    draw = np.random.default_rng(0)
+    vectors = np.zeros((6000, 300), np.float32)
+    vectors[150:, :62] = draw.normal(size=(5850, 62))
+    vectors[range(150), range(62, 212)] = 1
+    monkeypatch.setattr("entourage.neighbors.nn_descent._ENOUGH", {64: 0.95})  # these items have no nearest
+    found = search(Embeddings.from_vectors(vectors), k=8, by="nn-descent")
+    assert "64 principal directions" in found.method
+    assert float(found.method.split("recall ")[1].split()[0]) >= 0.95, found.method
+
+
+@pytest.mark.parametrize(("fall", "noise", "directions"), [(0.5, 0.0, "128"), (0.7, 0.1, None), (0.8, 0.05, None)])
+def test_spectra_that_fall_slowly_are_seen_along_as_many_directions_as_find_enough(fall, noise, directions):
+    """128 of 384 directions hold most of an item, and not always its order of neighbours."""
     pytest.importorskip("pynndescent")
     draw = np.random.default_rng(0)
     vectors = draw.normal(size=(4000, 384)) * np.arange(1, 385) ** -fall + noise * draw.normal(size=(4000, 384))
     found = search(Embeddings.from_vectors(vectors.astype(np.float32)), k=16, by="nn-descent")
+    assert ("principal directions" in found.method) == (directions is not None)
+    assert directions is None or f"in {directions} principal directions" in found.method
     assert float(found.method.split("recall ")[1].split()[0]) >= 0.95, found.method
 
 

@@ -23,6 +23,17 @@ def test_ctrl_c_comes_at_the_end_of_the_block():
         signal.raise_signal(signal.SIGINT)
 
 
+def test_a_second_ctrl_c_comes_at_once():
+    done = []
+    with pytest.raises(KeyboardInterrupt), without_interruption():
+        signal.raise_signal(signal.SIGINT)
+        done.append("after the first")
+        signal.raise_signal(signal.SIGINT)
+        done.append("after the second")
+    assert done == ["after the first"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_one_block_within_another():
     done = []
     with pytest.raises(KeyboardInterrupt), without_interruption():

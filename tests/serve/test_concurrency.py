@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
+import pytest
 from tests.refiner.gallery.samples import assert_equals_a_rebuild
 
 from entourage.refiner.gallery.view import View
@@ -73,6 +74,15 @@ def test_changes_that_would_wait_too_long_are_sent_back(gallery, start, vectors,
         assert client.delete("/items/4").status_code == 200
 
 
+def wait_until_waiting(client, count: int) -> None:
+    """Until so many changes wait for the writer."""
+    for _ in range(600):
+        if f"entourage_changes_waiting {count}" in client.get("/metrics").text:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"there were never {count} changes waiting")
+
+
 def test_changes_that_wait_are_made_together_and_answered_each_for_itself(gallery, start, vectors, monkeypatch):
     begun, go_on = threading.Event(), threading.Event()
     at_once = View.after
@@ -90,10 +100,7 @@ def test_changes_that_wait_are_made_together_and_answered_each_for_itself(galler
         assert begun.wait(60)
         answers = {name: pool.submit(client.request, *each[:2], json=each[2]) for name, each in wanted.items()}
         again = pool.submit(client.delete, "/items/3")
-        for _ in range(600):  # all but the last two, which are refused before they wait
-            if "entourage_changes_waiting 6" in client.get("/metrics").text:
-                break
-            time.sleep(0.05)
+        wait_until_waiting(client, 6)  # all but the last two, which are refused before they wait
         go_on.set()
         answers = {name: each.result() for name, each in answers.items()}
         assert first.result().json()["version"] == 2 and again.result().status_code == 404
@@ -115,10 +122,7 @@ def test_many_that_wait_are_one_version_and_numbers_follow_each_other(gallery, s
         assert begun.wait(60)
         sent = {"vectors": vectors[300:302].tolist()}
         answers = [pool.submit(client.post, "/items", json=sent) for _ in range(5)]
-        for _ in range(600):
-            if "entourage_changes_waiting 6" in client.get("/metrics").text:
-                break
-            time.sleep(0.05)
+        wait_until_waiting(client, 6)
         go_on.set()
         told = [each.result().json() for each in answers]
         assert first.result().json()["version"] == 2

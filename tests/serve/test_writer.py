@@ -76,7 +76,7 @@ def test_whatever_goes_wrong_everybody_is_answered(made_together, vectors, monke
     assert [type(each) for each in answers] == [ZeroDivisionError] * 2
 
 
-def test_numbers_end_in_a_sentence(gallery, made_together, vectors):
+def test_running_out_of_numbers_is_refused_in_a_sentence(gallery, made_together, vectors):
     gallery.add(vectors[:1], ids=[2**63 - 1])
     first, second = made_together(*(PendingChange(vectors[300:301], None) for _ in range(2)))
     assert isinstance(first, InputError) and isinstance(second, InputError)
@@ -84,4 +84,5 @@ def test_numbers_end_in_a_sentence(gallery, made_together, vectors):
 
 def test_many_ids_are_known_or_new(gallery):
     assert np.array_equal(gallery.has([3, 5000, 199]), [True, False, True])
+    assert np.array_equal(gallery.has(np.array([3, 5000])), [True, False])
     assert not gallery.has(["3"]).any() and gallery.has([]).shape == (0,)

@@ -131,6 +131,31 @@ def test_a_folder_killed_between_two_renames_is_put_back(tmp_path, monkeypatch):
     assert names(tmp_path) == ["model"] and names(target) == ["config.json"]
 
 
+def test_a_claim_is_released_once(tmp_path):
+    first = Claim(tmp_path / "out.txt")
+    first.release()
+    second = Claim(tmp_path / "out.txt")
+    first.release()
+    assert second.staging.exists()
+    second.release()
+    assert names(tmp_path) == []
+
+
+def test_an_output_that_cannot_be_released_does_not_keep_the_others(tmp_path, monkeypatch):
+    empty = Claim.empty
+
+    def failing(claim):
+        if claim.path.name == "b":
+            raise OSError("the disk is gone")
+        empty(claim)
+
+    with pytest.raises(OSError, match="the disk is gone"), Outputs(overwrite=False) as outputs:
+        for name in "abc":
+            outputs.file(tmp_path / name).write_text("new")
+        monkeypatch.setattr(Claim, "empty", failing)
+    assert names(tmp_path) == [".b.entourage", "a", "b", "c"]
+
+
 # ---- two processes ------------------------------------------------------------------------------------------
 
 

@@ -89,7 +89,9 @@ Engine = Annotated[
 RayAddress = Annotated[
     str | None,
     typer.Option(
-        metavar="ADDRESS", help="With --engine ray: HOST:PORT of the cluster's head. Default: this machine alone."
+        metavar="ADDRESS",
+        help="With --engine ray: HOST:PORT of the cluster's head, ray://HOST:PORT, or auto for the one on this "
+        "machine. Default: RAY_ADDRESS, or a cluster started on this machine for the command.",
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]

@@ -99,11 +99,12 @@ def ray_cluster(address: str | None, gpus: bool = False) -> Iterator[RayCluster]
         yield RayCluster(gpus)
         return
     # Given none, Ray would look for one that somebody started on this machine.
+    named = "--ray-address" if address else "RAY_ADDRESS"
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     if address not in ("auto", "local"):
-        _check_reachable(address)
+        _check_reachable(address, named)
     try:
-        with _ray_faults(ray, address):
+        with _ray_faults(ray, None if address == "local" else address):
             ray.init(address=address, log_to_driver=False, **_of_this_machine(address))
             cluster = RayCluster(gpus)
             _check_versions(cluster)
@@ -120,20 +121,18 @@ def _of_this_machine(address: str) -> dict[str, Any]:
     return {"include_dashboard": False, "object_store_memory": _OBJECT_STORE}
 
 
-def _check_reachable(address: str) -> None:
+def _check_reachable(address: str, named: str) -> None:
     """Ray itself tries for half a minute, and says much."""
     place = address.partition("://")[2] or address
     host, _, port = place.rpartition(":")
     if not host or not port.isdecimal():
-        raise StoreError(
-            f"--ray-address is {address!r}; wanted HOST:PORT of a running cluster, ray://HOST:PORT or auto"
-        )
+        raise StoreError(f"{named} is {address!r}; wanted HOST:PORT of a running cluster, ray://HOST:PORT or auto")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise StoreError(
-            f"no Ray cluster answers at {address} ({error}); start one there (ray start --head), or leave "
-            "--ray-address out to use this machine"
+            f"no Ray cluster answers at {address} ({error}), which {named} names; start one there (ray start --head), "
+            f"or leave {named} out to use this machine"
         ) from error
 
 

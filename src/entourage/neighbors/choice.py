@@ -30,7 +30,7 @@ _EXACT_PAIRS = 2**33
 _GRAPHS = {"HNSW32,SQ8": 270, "HNSW16,SQ8": 140}
 _LISTS = 4096
 DESCENT_DIMENSIONS = 128
-"""NN-descent proposes candidates by so many principal directions of longer vectors."""
+"""NN-descent proposes candidates by so many principal directions of longer vectors at most."""
 SPARE = 12
 """Candidates looked up beyond k, which exact similarities choose from: quantised ones put them in another order."""
 PILOT = 100_000
@@ -62,8 +62,8 @@ def chosen(
     Returns
     -------
     str
-        "exact"; "nn-descent", which finds all lists of one set in about half of the time that an index takes; or a text
-        for `faiss.index_factory`: a graph if it fits, else lists of coarsely quantised vectors.
+        "exact"; "nn-descent", which finds all lists of one set in less than half of the time that an index takes; or a
+        text for `faiss.index_factory`: a graph if it fits, else lists of coarsely quantised vectors.
 
     Examples
     --------
@@ -122,12 +122,12 @@ def pilot_lists(k: int) -> int:
 
 
 def descent_bytes(n_items: int, dim: int, length: int) -> int:
-    """What NN-descent takes: two copies of the vectors that it looks at, and lists.
+    """What NN-descent takes: a copy of the vectors that it looks at, and lists.
 
     >>> [round(descent_bytes(10**6, dim, 63) / 1e9, 1) for dim in (128, 384)]
-    [2.9, 5.0]
+    [2.4, 3.4]
     """
-    return n_items * (2 * 4 * dim + _BYTES_IN_LISTS * length)
+    return n_items * (4 * dim + _BYTES_IN_LISTS * length)
 
 
 def check_by(by: Any) -> Any:

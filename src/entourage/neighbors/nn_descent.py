@@ -15,8 +15,7 @@ __all__ = ["NNDescentGraph"]
 
 _SAMPLE, _QUERIES = 2**14, 256
 _LARGE = 4  # times the items of a pilot, from which on it is worth its time
-# Of the neighbours of a sample, the share for candidates along so many principal directions to be enough. Twice as many
-# directions take a seventh more time, and candidates that are lost need longer lists, which take more.
+# The share of a sample's neighbours that must be among the candidates along that many principal directions.
 _ENOUGH = {64: 0.99, DESCENT_DIMENSIONS: 0.97}
 _MOST_TIMES = 2  # that lists are made longer
 
@@ -25,11 +24,11 @@ class NNDescentGraph:
     """The neighbourhood graph of a set, by pynndescent.
 
     As its lists are only candidates, which exact similarities put in order, it looks at 64 or 128 principal directions
-    of longer vectors alone, if the neighbours of a sample are the same there: its time and memory grow with the number
-    of dimensions. Of unit vectors, the nearest in Euclidean distance are the most similar; pynndescent finds them in
-    four fifths of the time it takes with inner products. How long its lists have to be depends on how many dimensions
-    the items fill: of a large set, a part is searched first, which shows it. Where too few neighbours are found
-    nevertheless, lists are made longer, as far as half of the free memory allows.
+    of longer vectors alone, if the neighbours of a sample are the same there, or where whole vectors do not fit: its
+    time and memory grow with the number of dimensions. Of unit vectors, the nearest in Euclidean distance are the most
+    similar; pynndescent finds them sooner than the largest inner products. How long its lists have to be depends on how
+    many dimensions the items fill: of a large set, a part is searched first, which shows it. Where too few neighbours
+    are found nevertheless, lists are made longer, as far as half of the free memory allows.
 
     Parameters
     ----------
@@ -82,7 +81,8 @@ class NNDescentGraph:
         for count, enough in fewer.items():
             if kept.along(axes[:, -count:]) >= enough:
                 return axes[:, -count:]
-        return None if self._fits(dim, self._length) else axes[:, -max(fewer) :]
+        fits = dim <= DESCENT_DIMENSIONS or self._fits(dim, self._length)
+        return None if fits else axes[:, -DESCENT_DIMENSIONS:]
 
     def _fits(self, dim: int, length: int) -> bool:
         return descent_bytes(len(self._vectors), dim, length) <= free_memory() / 2
@@ -104,7 +104,7 @@ class NNDescentGraph:
 
 
 class _Kept:
-    """The share of the k nearest of a sample that is among the candidates along some directions, at best."""
+    """The share of a sample's k nearest that are candidates along some directions, if NN-descent misses none there."""
 
     def __init__(self, vectors: NDArray[np.float32], k: int) -> None:
         self._vectors, self._k = vectors, k
@@ -118,7 +118,7 @@ class _Kept:
 
 
 def _axes(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(d, d) the principal directions of a sample, those in which it is largest last."""
+    """(d, d) the principal directions of a sample, the largest last."""
     sample = vectors[_sampled(len(vectors), _SAMPLE)]
     _, axes = np.linalg.eigh(sample.T @ sample)
     return np.asarray(axes, np.float32)
@@ -127,7 +127,9 @@ def _axes(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def _along(vectors: NDArray[np.float32], axes: NDArray[np.float32]) -> NDArray[np.float32]:
     """(N, count) unit vectors of what vectors have along axes (d, count)."""
     seen = vectors @ axes
-    seen /= np.maximum(np.linalg.norm(seen, axis=1, keepdims=True), 1e-12)
+    norms = np.sqrt(np.einsum("nd,nd->n", seen, seen))
+    seen[norms == 0, 0] = 1  # a vector of nothing would be nearer to all others than most of them are to each other
+    seen /= np.where(norms == 0, 1, norms)[:, None]
     return seen
 
 

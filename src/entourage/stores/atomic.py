@@ -18,7 +18,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -116,8 +116,9 @@ class Outputs:
             for claim in self._claims:  # it is decided: whoever comes next finishes it
                 claim.abandon()
             raise
-        for claim in reversed(self._claims):
-            claim.release()
+        with ExitStack() as releases:  # the last one first, and each whatever becomes of the others
+            for claim in self._claims:
+                releases.callback(claim.release)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from entourage.errors import FileError
+from entourage.runtime.interrupts import without_interruption
 from entourage.stores.claims import CHANGE, OLD, Claim, staging_of
 from entourage.stores.journal import Change, Output, inode_of, read_change, standing, write_down
 from entourage.stores.paths import StrPath
@@ -49,7 +50,8 @@ def claimed(path: StrPath) -> Claim:
 def settle(path: StrPath) -> None:
     """Put in order what an earlier process left of an output; FileError if a process is writing it now."""
     if os.path.lexists(staging_of(path)):
-        claimed(path).release()
+        with without_interruption():
+            claimed(path).release()
 
 
 def settle_to_read(path: StrPath) -> None:

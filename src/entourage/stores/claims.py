@@ -63,6 +63,7 @@ class Claim:
         self.old, self.gone = self.staging / OLD, self.staging / "gone"
         self._shown = Path(path)  # as the user knows it
         self._lock = _locked(self.staging, self._shown)
+        self._held = True
 
     def put_in_place(self, *, overwrite: bool) -> None:
         """Let `new` take its place, in one step.
@@ -132,7 +133,9 @@ class Claim:
                 kept.unlink(missing_ok=True)
 
     def release(self) -> None:
-        """Leave nothing but the output."""
+        """Leave nothing but the output; once, as the folder may be another one's afterwards."""
+        if not self._held:
+            return
         with without_interruption():
             try:
                 self.restore()
@@ -144,6 +147,7 @@ class Claim:
 
     def abandon(self) -> None:
         """Leave everything as it is, for the next one to put in order."""
+        self._held = False
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -98,22 +98,22 @@ class Gallery:
     def __contains__(self, each: int | str) -> bool:
         return bool(self.has([each])[0])
 
-    def has(self, ids: Sequence[int | str]) -> NDArray[np.bool_]:
-        """Tell of each id whether there is an item of it.
+    def has(self, ids: Sequence[int | str] | NDArray[Any]) -> NDArray[np.bool_]:
+        """Tell for each id whether the gallery has an item with it.
 
         Parameters
         ----------
-        ids : sequence of int or of str
-            n ids, all of one kind.
+        ids : array-like of shape (n,)
+            All numbers or all texts.
 
         Returns
         -------
         array of bool, shape (n,)
         """
         view = self._view
-        if not ids or isinstance(ids[0], str) != view.has_texts:
+        if not len(ids) or isinstance(ids[0], str) != view.has_texts:
             return np.zeros(len(ids), bool)
-        return np.asarray(view.rows_of(np.array(ids)) >= 0)
+        return np.asarray(view.rows_of(np.asarray(ids)) >= 0)
 
     def __repr__(self) -> str:
         dim = "any number of" if self.dim is None else self.dim
@@ -469,9 +469,9 @@ class Gallery:
         """Let others open the gallery; every change is on the disk already."""
         with self._writing:
             self._log.close()
-            if self._claim is not None:
-                self._claim.release()
-                self._claim = None
+            claim, self._claim = self._claim, None  # also if a Ctrl-C comes at the end of its release
+            if claim is not None:
+                claim.release()
 
     def __enter__(self) -> "Gallery":
         return self

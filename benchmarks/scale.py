@@ -10,9 +10,9 @@ again, so that whatever ends a run early, the same command goes on with the next
 
 Each measurement runs in a process of its own, on vectors of float16 in a file. A graph has the 16 nearest neighbours of
 every item; its recall is measured on 256 items against exact search. All are taken at a recall of 0.95 or more, and at
-the least effort that reaches it: faiss by efSearch, which is raised on these 256 items as ours is, pynndescent by the
-length of its lists. What is compiled is compiled before; what that takes is told apart, of the first line that needs
-it: the others find it in a cache. Memory is the peak of what the process holds by itself, without files that are mapped
+the least effort of those tried that reaches it: faiss by efSearch, which is raised on these 256 items as ours is,
+pynndescent by the length of its lists. What is compiled is compiled before; what that takes is told apart: numba keeps
+our functions for the next process, pynndescent compiles in each. Memory is the peak of what the process holds by itself, without files that are mapped
 into it and that the system can drop at any time. MAP@R is of refined vectors, where exact search takes minutes at most.
 """
 

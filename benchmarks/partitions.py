@@ -2,6 +2,7 @@
 
     python benchmarks/partitions.py [--items N ...] [--dim D] [--partitions P] [--folder FOLDER]
     python benchmarks/partitions.py --items 10000000 --partitions 153
+    python benchmarks/partitions.py --vectors FILE.npy ...      real ones instead, known by the name of their folder
 
 Vectors are drawn, written as Parquet shards, read, clustered and sorted into partitions by the code that does so on a
 cluster (src/entourage/engine), here in one process. Then the 16 nearest neighbours of 256 items are found exactly, and
@@ -16,7 +17,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -43,24 +44,29 @@ KINDS = {"even": 0.0, "groups": 1.0}
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, nargs="+", default=[100_000])
+    parser.add_argument("--vectors", type=Path, nargs="+", help="files of real vectors, of unit length or not")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--partitions", type=int, default=64)
     parser.add_argument("--folder", type=Path, help="where vectors are kept meanwhile; default: a temporary one")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     options = parser.parse_args(arguments)
-    for count in options.items:
-        for kind in KINDS:
-            with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-                row = measured(Path(folder), kind, count, options.dim, options.partitions)
-            print(json.dumps(row), flush=True)
-            keep(row, options.out)
+    if options.vectors:
+        asked = [(file.parent.name, [np.load(file).astype(np.float16)]) for file in options.vectors]
+    else:
+        asked = [(kind, drawn(kind, count, options.dim)) for count in options.items for kind in KINDS]
+    for kind, blocks in asked:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            row = measured(Path(folder), kind, blocks, options.partitions)
+        print(json.dumps(row), flush=True)
+        keep(row, options.out)
 
 
-def measured(folder: Path, kind: str, count: int, dim: int, n_partitions: int) -> dict:
+def measured(folder: Path, kind: str, blocks: Iterable[np.ndarray], n_partitions: int) -> dict:
     """Recall by the number of partitions searched, of one set."""
     (folder / "x").mkdir()
     (folder / "parts").mkdir()
-    for number, vectors in enumerate(drawn(kind, count, dim)):
+    for number, vectors in enumerate(blocks):
+        dim = vectors.shape[1]
         column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dim)
         pq.write_table(pa.table({"vector": column}), folder / "x" / f"{number:05}.parquet", compression="none")
     start = time.perf_counter()
@@ -70,7 +76,7 @@ def measured(folder: Path, kind: str, count: int, dim: int, n_partitions: int) -
     recalls = measured_recall(InProcess(), found, NEIGHBORS)
     return {
         "kind": kind,
-        "items": count,
+        "items": int(sizes.sum()),
         "dim": dim,
         "partitions": len(sizes),
         "largest": float(sizes.max() / sizes.mean()),

@@ -12,8 +12,9 @@ Each measurement runs in a process of its own, on vectors of float16 in a file. 
 every item; its recall is measured on 256 items against exact search. All are taken at a recall of 0.95 or more, and at
 the least effort of those tried that reaches it: faiss by efSearch, which is raised on these 256 items as ours is,
 pynndescent by the length of its lists. What is compiled is compiled before; what that takes is told apart: numba keeps
-our functions for the next process, pynndescent compiles in each. Memory is the peak of what the process holds by itself, without files that are mapped
-into it and that the system can drop at any time. MAP@R is of refined vectors, where exact search takes minutes at most.
+our functions for the next process, pynndescent compiles in each. Memory is the peak of what the process holds by
+itself, without files that are mapped into it and that the system can drop at any time. MAP@R is of refined vectors,
+where exact search takes minutes at most.
 """
 
 import argparse

@@ -1,10 +1,11 @@
-"""The tables of compare_real.py: every method in docs/compare.md, a few of them in the README."""
+"""The tables of compare_real.py: every method and claim in docs/compare.md, a few methods in the README."""
 
 from pathlib import Path
 
 from entourage.comparison.intervals import JUDGED_BY
 from entourage.comparison.methods import METHODS
 from markers import fill
+from real_claims import Claim
 
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).parent.parent / "README.md"
@@ -17,12 +18,13 @@ MARKED = "\nBold: better than every other method measured, beyond the 95 % inter
 UNMARKED = "\nNothing is marked as best: these figures were taken before intervals over classes were. "
 
 
-def write_tables(results: dict) -> None:
-    """Every method into the file and docs/compare.md; those of IN_README into the README."""
+def write_tables(results: dict, checked: list[Claim]) -> None:
+    """Every method into the file and docs/compare.md, with what is claimed; those of IN_README into the README."""
     (RESULTS / "compare_real.md").write_text(tables(results))
     fill(PAGE, "compare_real", tables(results))
     fill(PAGE, "compare_real_parts", by_set(results, PARTS))
     fill(PAGE, "compare_real_uses", use_tables(results))
+    fill(PAGE, "compare_real_claims", claims_table(checked))
     fill(README, "compare_real", by_set(results, IN_README) + legend(results))
 
 
@@ -35,7 +37,28 @@ def tables(results: dict) -> str:
     """R@1 / MAP@R of all methods, a few sets to a table; in bold what beats all others measured there for certain."""
     names = list(results)
     groups = [names[start : start + SETS_A_TABLE] for start in range(0, len(names), SETS_A_TABLE)]
-    return "\n".join(_by_method({name: results[name] for name in group}) for group in groups)
+    return "\n".join([*(_by_method({name: results[name] for name in group}) for group in groups), splits_of(results)])
+
+
+def splits_of(results: dict) -> str:
+    """Over how many class splits the scores of each set are means."""
+    counts = {
+        name: max(len(row.get("seeds", ())) for row in each["methods"].values()) for name, each in results.items()
+    }
+    sets = {count: [name for name, own in counts.items() if own == count] for count in sorted(set(counts.values()))}
+    told = [f"{count} class split{'s' * (count > 1)}: {', '.join(names)}" for count, names in sets.items()]
+    return f"Means over {'; '.join(told)}.\n"
+
+
+def claims_table(checked: list[Claim]) -> str:
+    """On how many sets each claim holds, and where it fails by how many points, the worst first."""
+    lines = ["| claim | holds on | fails by |", "|---" * 3 + "|"]
+    for text in dict.fromkeys(claim.text for claim in checked):
+        own = [claim for claim in checked if claim.text == text]
+        failed = sorted((claim for claim in own if not claim.holds), key=lambda claim: claim.margin)
+        fails = ", ".join(f"{claim.name} {-claim.margin:.2f}" for claim in failed)
+        lines.append(f"| {text} | {len(own) - len(failed)} of {len(own)} sets | {fails} |")
+    return "\n".join(lines) + "\n"
 
 
 def _by_method(results: dict) -> str:

@@ -16,7 +16,7 @@ from entourage.comparison.splits import split_half, split_numbered
 ROOT = Path(__file__).parents[2]
 COMPARE = ROOT / "docs" / "compare.md"
 MODULES = ("compare_real", "real_results", "real_claims", "real_tables", "markers")
-PLACES = ("compare_real", "compare_real_parts", "compare_real_uses")
+PLACES = ("compare_real", "compare_real_parts", "compare_real_uses", "compare_real_claims")
 METHODS = "alpha-qe-8-3,pca-whitening"
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -98,6 +98,7 @@ def test_the_test_half_leaves_a_record_and_tables(bench, tmp_path, monkeypatch):
     page, readme = ((tmp_path / f"{name}.md").read_text() for name in ("PAGE", "README"))
     assert "| R@1 / MAP@R | one | two |" in page and "| alpha-qe-8-3 |" in page and "alpha-qe-8-3" not in readme
     assert "| R@1 / MAP@R | raw |" in readme and "\n| two |" in readme
+    assert "Means over 2 class splits: one, two." in page
     for task in ("served: R@1 / MAP@R / recall@10", "open: R@1 / AUROC / FPR", "sparse, distractors: R@1"):
         assert f"| {task}" in page
     document = json.loads((tmp_path / "compare_real.json").read_text())["one"]
@@ -177,6 +178,9 @@ def test_claims_hold_or_fail_by_so_much(bench, capsys):
     text = bench.described(list(found.values()))
     assert "relational: R@1 not below every rival beyond the interval: 0 of 1 sets" in text
     assert "fails by 1.50" in text and "sparse, zipf" in text and "to lda" in text
+    table = bench.write_tables.__globals__["claims_table"](list(found.values()))
+    assert "| relational: R@1 not below every rival beyond the interval | 0 of 1 sets | " in table and " 1.50" in table
+    assert "| relational, open: AUROC not below raw | 0 of 1 sets | " in table
 
 
 def test_nothing_is_bold_that_may_be_chance(bench):
@@ -194,8 +198,11 @@ def _document(bench, methods):
     return bench.kept.write_summary({"some-set": {"together": methods}})
 
 
-def test_the_documentation_shows_what_was_measured(bench, tmp_path):
-    bench.write_tables(json.loads((ROOT / "benchmarks" / "results" / "compare_real.json").read_text()))
+def test_the_documentation_shows_what_was_measured(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench.kept, "MEASURED", ROOT / "benchmarks" / "measured")
+    bench.main(["--claims", "--half", "test"])
+    results = ROOT / "benchmarks" / "results"
+    assert (tmp_path / "compare_real.md").read_text() == (results / "compare_real.md").read_text()
     for page, ours in ((ROOT / "README.md", "README.md"), (COMPARE, "PAGE.md")):
         for block in (tmp_path / ours).read_text().split("before\n")[1:]:
             block = block.removesuffix("after\n")

@@ -16,7 +16,7 @@ from entourage.comparison.splits import split_half, split_numbered
 ROOT = Path(__file__).parents[2]
 COMPARE = ROOT / "docs" / "compare.md"
 MODULES = ("compare_real", "real_results", "real_claims", "real_tables", "markers")
-PLACES = ("compare_real", "compare_real_parts", "compare_real_uses", "compare_real_claims")
+PLACES = tuple(f"compare_real{ending}" for ending in ("", "_first", "_parts", "_uses", "_claims", "_ranges"))
 METHODS = "alpha-qe-8-3,pca-whitening"
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -33,7 +33,7 @@ def bench(monkeypatch, tmp_path):
     for each in (kept, tables):
         monkeypatch.setattr(each, "RESULTS", tmp_path)
     place = "".join(f"before\n<!-- {name}: begin -->\nyesterday\n<!-- {name}: end -->\nafter\n" for name in PLACES)
-    for name in ("README", "PAGE"):
+    for name in ("README", "PAGE", "REFINER"):
         (tmp_path / f"{name}.md").write_text(place)
         monkeypatch.setattr(tables, name, tmp_path / f"{name}.md")
     for seed, name in enumerate(("one", "two")):
@@ -203,7 +203,8 @@ def test_the_documentation_shows_what_was_measured(bench, tmp_path, monkeypatch)
     bench.main(["--claims", "--half", "test"])
     results = ROOT / "benchmarks" / "results"
     assert (tmp_path / "compare_real.md").read_text() == (results / "compare_real.md").read_text()
-    for page, ours in ((ROOT / "README.md", "README.md"), (COMPARE, "PAGE.md")):
+    pages = {ROOT / "README.md": "README.md", COMPARE: "PAGE.md", COMPARE.with_name("refiner.md"): "REFINER.md"}
+    for page, ours in pages.items():
         for block in (tmp_path / ours).read_text().split("before\n")[1:]:
             block = block.removesuffix("after\n")
             assert "yesterday" in block or block in page.read_text(encoding="utf-8"), f"{page.name} holds another table"

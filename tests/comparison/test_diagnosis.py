@@ -152,6 +152,7 @@ def test_refined_scores_are_those_of_what_refinement_without_labels_returns(item
     refined = ContextRefiner().fit_transform(Embeddings(items.vectors, items.ids))
     scores = evaluate(refined.vectors, items.labels, nmi=False).metrics
     assert seen["refined_recall@1"] == pytest.approx(scores["recall@1"])
+    assert seen["refined_recall@10"] == pytest.approx(scores["recall@10"])
     assert seen["refined_map@r"] == pytest.approx(scores["map@r"])
     assert seen["refined_map@r"] > seen["map@r"]
 
@@ -291,6 +292,8 @@ def test_the_verdict_names_the_reason_and_what_to_do():
         "possible_map@r": 0.9,
         "map@r": 0.5,
         "recall@1": 0.8,
+        "recall@10": 0.9,
+        "refined_recall@10": 0.9,
         "refined_map@r": 0.6,
         "refined_recall@1": 0.8,
     }
@@ -311,6 +314,7 @@ def test_the_verdict_names_the_reason_and_what_to_do():
     assert verdict(labelled | {"usable_classes": 3}, 64).endswith("entourage refine, as there are few classes.")
     assert "R@1 falls from 80.0 to 78.0 %" in verdict(labelled | {"refined_recall@1": 0.78}, 64)
     assert "may help" in verdict(labelled | {"refined_recall@1": 0.78}, 64)
+    assert "; R@10 falls from 90.0 to 85.0 %" in verdict(labelled | {"refined_recall@10": 0.85}, 64)
     assert "0.5 points below" in verdict(labelled | {"map@r": 0.895}, 64)
     assert "collect more items per class" in verdict(labelled | {"possible_purity": 0.0}, 64)
     nothing_gained = labelled | {"refined_map@r": 0.5}
@@ -329,6 +333,8 @@ def test_with_labels_the_verdict_follows_the_labels_whatever_is_estimated(estima
         "possible_map@r": 1.0,
         "map@r": 0.5,
         "recall@1": 0.8,
+        "recall@10": 0.9,
+        "refined_recall@10": 0.9,
         "refined_map@r": 0.6,
         "refined_recall@1": 0.81,
     }

@@ -212,7 +212,7 @@ def _purity(graph: Graph) -> list[Finding]:
 
 
 def _scores(items: Embeddings, graph: Graph, expected: Forecast, progress: Progress | None) -> list[Finding]:
-    names = ("recall@1", "map@r")
+    names = ("recall@1", "recall@10", "map@r")
     if len(items) == 1:
         return [Finding(name, None) for name in (*names, "possible_map@r", *(f"refined_{name}" for name in names))]
     alone = int((np.unique(labels_of(items), return_counts=True)[1] == 1).sum())

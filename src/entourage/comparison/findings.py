@@ -8,7 +8,7 @@ __all__ = ["Diagnosis", "Finding"]
 
 _SHARES = {  # shown in percent in the table
     *("estimated_purity", "never_listed", "true_purity", "chance_purity", "possible_purity", "above_chance", "room"),
-    *("recall@1", "map@r", "possible_map@r", "refined_recall@1", "refined_map@r"),
+    *("recall@1", "recall@10", "map@r", "possible_map@r", "refined_recall@1", "refined_recall@10", "refined_map@r"),
 }
 
 

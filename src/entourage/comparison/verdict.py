@@ -73,13 +73,15 @@ def _verdict_with_labels(values: dict[str, Any]) -> str:
     learnable = values["usable_classes"] >= CLASSES_TO_LEARN_FROM
     compare = "entourage compare, which learns from half of the classes and is scored on the others"
     whole, first = _change("MAP@R", values, "map@r"), _change("R@1", values, "recall@1")
+    ten = _change("R@10", values, "recall@10")
+    fewer = f"; {ten}, as first places fill with items that are alike" if "falls" in ten else ""
     if gain >= LEAST_GAIN and of_first >= -MOST_LOSS:
-        reason = f"without training, {whole} and {first}"
+        reason = f"without training, {whole} and {first}{fewer}"
         return _line(
             "should help", reason, "entourage fit" if learnable else "entourage refine, as there are few classes"
         )
     if gain >= LEAST_GAIN:
-        reason = f"without training, {whole}, but {first}: whole rankings gain and first hits lose"
+        reason = f"without training, {whole}, but {first}: whole rankings gain and first hits lose{fewer}"
         return _line("may help", reason, compare if learnable else "decide which of them matters to you")
     if values["above_chance"] < LEAST_ABOVE_CHANCE:
         reason = "the nearest neighbours are hardly more often of an item's class than any others"

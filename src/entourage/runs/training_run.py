@@ -164,7 +164,7 @@ def open_training(folder: StrPath, *, progress: Progress | None = None) -> Train
     if is_partial(folder) or not folder.exists():
         check_ended(folder)
     if not (folder / ENCODER).is_dir() or not (folder / CONFIG).is_file():
-        raise FileError(f"{folder} is no run of `entourage train`; wanted a folder with {CONFIG} and {ENCODER}/")
+        raise FileError(f"{folder} is no run; wanted a folder that `entourage train` or `entourage refine --run` wrote")
     config, document = _config(folder / CONFIG), read_document(folder / METRICS, TrainingMetrics)
     if "recall@1" not in document["metrics"]:
         raise FileError(f"{folder / METRICS}: metrics.recall@1 is missing; train it again, or copy it again")

@@ -33,6 +33,8 @@ def existing(path: StrPath, formats: tuple[str, ...], what: str) -> Path:
         The same path.
     """
     path = Path(path)
+    if path.is_dir() and not path.suffix:
+        raise FileError(f"{path} is a folder; {what} are read from a single file here, {', '.join(formats)}: name one")
     if path.suffix.lower() not in formats:
         raise FileError(
             f"{path} ends in {path.suffix or 'nothing'}; {what} are read from {', '.join(formats)} files: convert it"

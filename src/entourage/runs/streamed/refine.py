@@ -163,7 +163,7 @@ def _is_large(path: Path) -> bool:
     """Whether a file is better refined in stages; what is wrong with it says whoever reads it."""
     try:
         return path.suffix.lower() == ".npy" and np.load(path, mmap_mode="r").size > _LARGE
-    except (OSError, ValueError):
+    except (OSError, ValueError, EOFError):
         return False
 
 

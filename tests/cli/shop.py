@@ -64,6 +64,7 @@ def write_bad_files(folder: Path) -> None:
     pq.write_table(pa.table({"vector": list(x), "id": null}), folder / "null-id.parquet")
     pq.write_table(pa.table({"vector": list(x), "label": null}), folder / "null-label.parquet")
     (folder / "text.npy").write_text("0.1 0.2 0.3\n")
+    (folder / "empty.npy").touch()
     for name in ("v.npy", "v.npz", "v.parquet"):
         whole = (folder / name).read_bytes()
         (folder / f"cut-{name}").write_bytes(whole[: len(whole) // 2])

@@ -120,7 +120,7 @@ def test_pictures_that_are_gone_are_warned_of(kept, inside, tmp_path):
         ("plot sheet kept --out nowhere/a.png", "the folder nowhere does not exist"),
         ("plot sheet kept --out there.png", "there.png exists already"),
         ("plot query kept --query 3 --out a.png", "the query is '3', which is not an id of the 80 items"),
-        ("plot sheet model --out a.png", "no run of `entourage train`"),
+        ("plot sheet model --out a.png", "no run; wanted a folder that `entourage train` or"),
         ("plot sheet missing --out a.png", "missing does not exist"),
         ("refine v.npy", "there is nothing to write to"),
         ("refine v.npy --out a.npy --labels l.npy", "--labels is l.npy but there is no --run"),

@@ -214,7 +214,7 @@ def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(FileError, match="is an unfinished run; finish it"):
         open_run(tmp_path / "run.partial")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(FileError, match="no run of `entourage train`"):
+    with pytest.raises(FileError, match="is no run; wanted a folder that `entourage train`"):
         open_training(tmp_path)
     (tmp_path / "encoder").mkdir()
     with pytest.raises(FileError, match="system is missing"):

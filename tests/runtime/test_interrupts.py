@@ -1,9 +1,22 @@
 import signal
 import threading
+from contextlib import contextmanager
 
 import pytest
 
 from entourage.runtime.interrupts import without_interruption
+
+
+@contextmanager
+def once():
+    with without_interruption():
+        yield
+
+
+@contextmanager
+def one_within_another():
+    with without_interruption(), without_interruption():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -23,9 +36,10 @@ def test_ctrl_c_comes_at_the_end_of_the_block():
         signal.raise_signal(signal.SIGINT)
 
 
-def test_a_second_ctrl_c_comes_at_once():
+@pytest.mark.parametrize("held_back", [once, one_within_another])
+def test_a_second_ctrl_c_comes_at_once(held_back):
     done = []
-    with pytest.raises(KeyboardInterrupt), without_interruption():
+    with pytest.raises(KeyboardInterrupt), held_back():
         signal.raise_signal(signal.SIGINT)
         done.append("after the first")
         signal.raise_signal(signal.SIGINT)

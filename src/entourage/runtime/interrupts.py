@@ -8,16 +8,20 @@ from typing import Any
 
 __all__ = ["without_interruption"]
 
+_holding = False  # of the main thread, the only one that holds back
+
 
 @contextmanager
 def without_interruption() -> Iterator[None]:
     """Hold a Ctrl-C back until the end of the block; a second one, of somebody who will not wait, comes at once.
 
-    Only the main thread is interrupted by Ctrl-C; elsewhere, and where a program does not handle it in Python, the
-    block runs as it is.
+    Only the main thread is interrupted by Ctrl-C; elsewhere, within another such block, and where a program does not
+    handle it in Python, the block runs as it is.
     """
+    global _holding
     handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not callable(handler) or _holding:
         yield
         return
     came: list[tuple[Any, ...]] = []
@@ -28,9 +32,11 @@ def without_interruption() -> Iterator[None]:
             handler(*given)
 
     signal.signal(signal.SIGINT, hold_back)
+    _holding = True
     try:
         yield
     finally:
+        _holding = False
         signal.signal(signal.SIGINT, handler)
         if len(came) == 1:
             handler(*came[0])

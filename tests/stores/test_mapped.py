@@ -39,3 +39,20 @@ def test_what_holds_no_vectors_is_refused(tmp_path):
         map_vectors(tmp_path / "x.npy")
     with pytest.raises(FileError):
         map_vectors(tmp_path / "y.npy")
+
+
+def test_a_new_array_is_there_with_its_header_or_not_at_all(tmp_path, monkeypatch):
+    """Killed before the header is written, it was an empty file that could not be resumed."""
+
+    def killed(path, *given):
+        path.touch()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(np.lib.format, "open_memmap", killed)
+        mapped_array(tmp_path / "a.npy", (3, 2), np.float32)
+    assert not (tmp_path / "a.npy").exists()
+    mapped_array(tmp_path / "a.npy", (3, 2), np.float32)[1] = 5
+    again = mapped_array(tmp_path / "a.npy", (3, 2), np.float32)
+    assert again.tolist() == [[0, 0], [5, 5], [0, 0]]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]

@@ -99,9 +99,12 @@ def mapped_array(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArra
         if array.shape == shape and array.dtype == dtype:
             _allot(path)
             return array
-    array = np.lib.format.open_memmap(path, "w+", np.dtype(dtype), shape)
-    _allot(path)
-    return array
+    new = path.with_name(f"{path.stem}.new.npy")  # a kill before its header is written would leave an empty file
+    np.lib.format.open_memmap(new, "w+", np.dtype(dtype), shape)
+    _allot(new)
+    new.replace(path)
+    created: NDArray[Any] = np.load(path, mmap_mode="r+", allow_pickle=False)
+    return created
 
 
 def _allot(path: Path) -> None:

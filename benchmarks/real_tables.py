@@ -26,7 +26,7 @@ def write_tables(results: dict, checked: list[Claim]) -> None:
     fill(PAGE, "compare_real_uses", use_tables(results))
     fill(PAGE, "compare_real_claims", claims_table(checked))
     fill(README, "compare_real", by_set(results, IN_README) + legend(results) + ranges(results))
-    fill(README, "compare_real_first", first(results))
+    fill(README, "compare_real_first", first_figures(results))
     fill(REFINER, "compare_real_ranges", ranges(results))
 
 
@@ -42,7 +42,7 @@ def tables(results: dict) -> str:
     return "\n".join([*(_by_method({name: results[name] for name in group}) for group in groups), splits_of(results)])
 
 
-def first(results: dict) -> str:
+def first_figures(results: dict) -> str:
     """What refinement does to one set, as the README begins."""
     rows = results.get("clinc150", {}).get("methods", {})
     if not {"raw", "universal", "relational"} <= rows.keys():

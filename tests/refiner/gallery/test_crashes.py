@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import signal
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.refiner.gallery.samples import assert_equals_a_rebuild, clustered
 from entourage import Gallery
 from entourage.errors import EntourageError, EntourageWarning, FileError
 from entourage.refiner.gallery import snapshots
+from entourage.stores.claims import Claim
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -240,3 +242,19 @@ def test_the_log_of_another_snapshot_is_damage(tmp_path):
     shutil.copy(tmp_path / "a" / "log-000000000001", tmp_path / "b" / "log-000000000001")
     with pytest.raises(FileError, match="damaged"):
         Gallery(tmp_path / "b")
+
+
+def test_a_gallery_that_ctrl_c_closed_leaves_the_next_owner_alone(tmp_path, monkeypatch):
+    gallery = Gallery(tmp_path / "gallery")
+    empty, handler = Claim.empty, signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(Claim, "empty", lambda claim: (signal.raise_signal(signal.SIGINT), empty(claim)))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            gallery.close()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    monkeypatch.undo()
+    with Gallery(tmp_path / "gallery"):
+        gallery.close()
+        with pytest.raises(FileError, match="is being written by another process"):
+            Gallery(tmp_path / "gallery")

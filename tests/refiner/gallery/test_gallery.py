@@ -1,7 +1,5 @@
 """What a gallery does, one call at a time; that any sequence of calls is right is in test_any_changes.py."""
 
-import signal
-
 import numpy as np
 import pytest
 from tests.refiner.gallery.samples import Index, assert_equals_a_rebuild, clustered, learned
@@ -13,7 +11,6 @@ from entourage.refiner.gallery.moved import Order
 from entourage.refiner.gallery.state import State
 from entourage.refiner.paper.estimator import PaperRefiner
 from entourage.refiner.universal import universal_network
-from entourage.stores.claims import Claim
 from entourage.values import Embeddings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -322,21 +319,6 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(gallery, act, error,
         act(gallery)
     assert (gallery.version, len(gallery)) == (1, 600)
     gallery.check_encoder("small", X[:3] * 1.001)
-
-
-def test_a_gallery_that_ctrl_c_closed_leaves_the_next_owner_alone(gallery, monkeypatch):
-    empty, handler = Claim.empty, signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr(Claim, "empty", lambda claim: (signal.raise_signal(signal.SIGINT), empty(claim)))
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            gallery.close()
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    monkeypatch.undo()
-    with Gallery(gallery._folder):
-        gallery.close()
-        with pytest.raises(FileError, match="is being written by another process"):
-            Gallery(gallery._folder)
 
 
 @pytest.mark.parametrize(
